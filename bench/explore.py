@@ -17,7 +17,7 @@ from ostinato.testing.explore.api import Options, run
 WIDGET = Path(__file__).parents[1] / "examples" / "widget.py"
 
 
-def main(worlds: int = 300) -> None:
+def main(worlds: int = 1000) -> None:
     widget = load(WIDGET)
     first = widget.Widget(metadata=ObjectMeta(name="a"), spec=widget.WidgetSpec(replicas=3))
     scenario = [create(first), edit(first, replicas=2), delete(first)]

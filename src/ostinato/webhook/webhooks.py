@@ -179,14 +179,15 @@ class Webhooks:
         return WebhookServer(
             world,
             self._source(world, objects),
-            dispatcher=self._dispatcher(world),
+            dispatcher=self.dispatcher(world),
             ca_injector=ca_injector,
             host=self._host,
             port=self._port,
             client_authorities=self._client_authorities,
         )
 
-    def _dispatcher(self, world: World) -> Dispatcher:
+    def dispatcher(self, world: World) -> Dispatcher:
+        """Return what answers reviews, without sockets."""
         dispatcher = Dispatcher(world, limits=self._limits, conversions=self._conversions)
         dispatcher.add(self.hooks)
         return dispatcher

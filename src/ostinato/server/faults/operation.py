@@ -39,6 +39,7 @@ class Operation(msgspec.Struct, frozen=True):
     name: str
     user: str = ""
     stale: bool = False  # a read that any past state answers: resourceVersion=0
+    bookmarks: bool = False  # a watch that accepts bookmarks
 
     @property
     def is_write(self) -> bool:
@@ -67,7 +68,15 @@ def operation_of(request: Request, route: Route, body: bytes) -> Operation:
         name = _name_in(body)
     peer = request.user.name if request.user is not None else request.peer.name if request.peer is not None else ""
     return Operation(
-        verb, route.group, route.resource, route.subresource, route.namespace, name, peer, stale=_is_stale(request)
+        verb,
+        route.group,
+        route.resource,
+        route.subresource,
+        route.namespace,
+        name,
+        peer,
+        stale=_is_stale(request),
+        bookmarks="allowWatchBookmarks=true" in request.query_string,
     )
 
 

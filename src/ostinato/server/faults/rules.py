@@ -176,11 +176,12 @@ class RuleDirector:
             raise AnswerLost("answer lost by a fault rule")
         return answer
 
-    async def event(self, operation: Operation, line: bytes) -> None:
+    async def event(self, operation: Operation, line: bytes) -> bytes:
         for rule in self._meet(operation, watches=True):
             if rule.fault.cut:
                 raise AnswerLost("watch cut by a fault rule")
             await self._clock.sleep(rule.fault.lag)
+        return b""
 
     def _meet(self, operation: Operation, *, watches: bool) -> list[Rule]:
         met = []

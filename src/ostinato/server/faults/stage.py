@@ -48,8 +48,11 @@ class Director(Protocol):
     async def request(self, operation: Operation, proceed: Proceed) -> Answer:
         """Answer a request; `proceed` lets the server do it."""
 
-    async def event(self, operation: Operation, line: bytes) -> None:
-        """Called with each event of a watch, which is sent when it returns. `AnswerLost` ends the watch instead."""
+    async def event(self, operation: Operation, line: bytes) -> bytes:
+        """Called with each event of a watch, which is sent when it returns nothing; `AnswerLost` ends the watch.
+
+        A line that it returns is sent first; then it is called again.
+        """
 
 
 class FaultyServer:
@@ -86,5 +89,6 @@ class FaultyServer:
         async with aclosing(cast("Any", chunks)) as source:
             async for chunk in source:
                 for line in chunk.splitlines(keepends=True) if chunk.startswith(b"{") else (chunk,):
-                    await self._director.event(operation, line)
+                    while first := await self._director.event(operation, line):
+                        yield first
                     yield line

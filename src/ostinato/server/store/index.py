@@ -60,21 +60,21 @@ class Index(ABC):
             found.describe, found.complete, found.kind = describe, complete, kind
         if found is None:
             found = Collection(name, describe, complete, kind)
-            for key, version, data in sorted(self._take_loaded(found)):
-                try:
-                    found.entries[key] = Entry(key, version, data, *self._described(describe, data))
-                except Exception as error:
-                    raise UnusableStore(
-                        f"{name} {key} (resourceVersion {version}): the stored object cannot be read: {error}; "
-                        "restore a snapshot with `ostinato snapshot restore`"
-                    ) from error
-                found.keys.append(key)
+            self._fill(found)
             self._collections[name] = found  # not before all objects have been read
         return found
 
-    def _described(self, describe: Describe, data: bytes) -> tuple[dict[str, str], dict[str, str], str]:
-        """Describe a loaded object."""
-        return describe(data)
+    def _fill(self, collection: Collection) -> None:
+        """Add the stored objects to a new collection."""
+        for key, version, data in sorted(self._take_loaded(collection)):
+            try:
+                collection.entries[key] = Entry(key, version, data, *collection.describe(data))
+            except Exception as error:
+                raise UnusableStore(
+                    f"{collection.name} {key} (resourceVersion {version}): the stored object cannot be read: {error}; "
+                    "restore a snapshot with `ostinato snapshot restore`"
+                ) from error
+            collection.keys.append(key)
 
     @abstractmethod
     def _take_loaded(self, collection: Collection) -> Iterable[tuple[str, int, bytes]]:

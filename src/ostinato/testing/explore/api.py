@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from ostinato.api.object import Object
-from ostinato.crd.program import definitions_of_managers
+from ostinato.crd.program import definitions_of_managers, webhooks_of
 from ostinato.manager.hosting import Host, hosting
 from ostinato.manager.manager import Manager
 from ostinato.testing.explore.explorer import Explorer, MakeRun
@@ -152,7 +152,7 @@ def subject_of(operator: Any, scenario: tuple[Step, ...], options: Options) -> S
         for each in [*definitions_of_managers([manager], all_kinds=True), *map(_definition, options.definitions)]
     }
     return Subject(
-        image=make_image(definitions.values(), options.given),
+        image=make_image(definitions.values(), options.given, webhooks_of([manager])),
         processes=made.processes,
         scenario=scenario,
         externals=options.external,

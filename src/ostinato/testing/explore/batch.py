@@ -52,7 +52,13 @@ _LONG: Final = 2_000  # steps of a run from which worlds share their beginnings
 _decoder = msgspec.json.Decoder(Report)
 
 
-class BranchingRun(Run):
+class AbandonedRun(Run):
+    """A run in a copy of the process, which ends soon."""
+
+    abandons = True
+
+
+class BranchingRun(AbandonedRun):
     """The run of several plans that differ in nothing but their faults.
 
     - `stop`: returns whether to begin no further world.
@@ -161,7 +167,7 @@ class Batch(msgspec.Struct, frozen=True):
         for number, plan in plans:
             if self.stop():
                 return
-            outcome = Run(self.subject, plan, self.make_kind, self.reference).run()
+            outcome = AbandonedRun(self.subject, plan, self.make_kind, self.reference).run()
             send(_report([number], outcome, self.reference))
 
     def _branching(self, plans: Sequence[Numbered], send: Send) -> None:

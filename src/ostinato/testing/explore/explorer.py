@@ -5,8 +5,8 @@
 3. Pairs: a second fault at points that only a world with a first fault has reached, new states first.
 4. Random: several faults, and tasks in random order.
 
-A process that dies leaves only the objects behind: two crashes with the same objects are one world. Worlds are run in
-batches, in copies of this process (`batch`).
+A process that dies leaves only the objects behind: two crashes with the same objects, as a hash of them shows, are one
+world. Worlds are run in batches, in copies of this process (`batch`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ostinato.testing.explore.faults import catalogue
 from ostinato.testing.explore.faults.kind import FaultKind
 from ostinato.testing.explore.oracles.checks import judge, judge_reference
 from ostinato.testing.explore.plan import Fault, Plan
-from ostinato.testing.explore.points import PointKind, Visit
+from ostinato.testing.explore.points import Visit
 from ostinato.testing.explore.quiet_logs import quiet_logs
 from ostinato.testing.explore.world.outcome import Outcome, Problem
 from ostinato.testing.explore.world.run import Run
@@ -63,7 +63,7 @@ class Explorer:
         self._reference: Reference | None = None
         self._first: Outcome | None = None  # the run of the reference
         self._singles: list[Outcome] = []
-        self._seen: set[tuple[str, str, int]] = set()  # of crashes: kind, step or state
+        self._seen: set[tuple[str, str, int]] = set()  # situations of crashes
 
     @property
     def reference(self) -> Reference:
@@ -156,11 +156,11 @@ class Explorer:
 
     def _is_known(self, kind: type[FaultKind], visit: Visit) -> bool:
         """Whether an equal world was run: the process forgets, and the objects are the same."""
-        if not kind.forgets or visit.point.kind is PointKind.EXTERNAL:
+        if not kind.forgets:
             return False
-        state = ("restart" if kind.name != "crash-after" else visit.point.text, "", visit.state)
-        known = state in self._seen
-        self._seen.add(state)
+        same = _situation(kind, visit)
+        known = same in self._seen
+        self._seen.add(same)
         return known
 
     def _pairs(self) -> Iterator[Plan]:
@@ -171,10 +171,15 @@ class Explorer:
             at = next((number for number, visit in enumerate(outcome.visits) if visit.point == first.at), None)
             if at is None:
                 continue
+            known: set[tuple[str, str, int]] = set()
             for visit in outcome.visits[at + 1 :]:
                 for kind in self._kinds:
                     if kind.applies(visit.point) and kind.rank <= 4:
-                        news = self.coverage.novelty(kind.name, visit, first)
+                        same = _situation(kind, visit)
+                        if same in known and kind.forgets:
+                            continue
+                        news = -1 if same in known else self.coverage.novelty(kind.name, visit, first)
+                        known.add(same)
                         candidates.append((-news, outcome.plan.with_fault(Fault(kind.name, visit.point))))
         rng = Rng(self._seed).fork("pairs")
         rng.shuffle(candidates)
@@ -232,6 +237,16 @@ def _batches(plans: Iterator[Plan]) -> Iterator[list[Plan]]:
         if not batch:
             return
         yield batch
+
+
+def _situation(kind: type[FaultKind], visit: Visit) -> tuple[str, str, int]:
+    """Return what is the same for equal worlds, if the process forgets; for alike ones, if it does not.
+
+    A process that dies leaves only the objects behind, and its successor finds them, whatever it has died of.
+    """
+    if not kind.forgets or kind.late or kind.needs_election:
+        return (kind.name, visit.point.text, visit.state)
+    return ("restart", "", visit.state)
 
 
 def _kinds(state: State) -> set[str]:

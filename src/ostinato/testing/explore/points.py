@@ -3,6 +3,7 @@
     create deployments.apps default/a #1        a write of the operator
     event MODIFIED widgets.example.dev default/a #2    an event of a watch, before the operator receives it
     external s3.put #1                          a call of a system outside of the cluster
+    webhook CREATE /validate-example-dev-v1-widget default/a #1    a call of the operator's own webhook
     settled 2                                   nothing is left to do after the second step of the scenario
 
 The number counts occurrences of the same text within the run. A fault at a point is dealt when it is reached; in a run
@@ -23,6 +24,7 @@ class PointKind(Enum):
     LIST = "list"  # the initial state of a cache
     EVENT = "event"
     EXTERNAL = "external"
+    WEBHOOK = "webhook"  # a call of a webhook that the operator serves
     SETTLED = "settled"
 
 
@@ -47,7 +49,7 @@ class Point(msgspec.Struct, frozen=True):
 
 def _kind_of(text: str) -> PointKind:
     first = text.partition(" ")[0]
-    if first in ("event", "external", "settled"):
+    if first in ("event", "external", "webhook", "settled"):
         return PointKind(first)
     if first == "watch":
         return PointKind.LIST
@@ -55,7 +57,10 @@ def _kind_of(text: str) -> PointKind:
 
 
 class Visit(msgspec.Struct, frozen=True):
-    """A point as one run has reached it. `state`: hash of all objects then; equal states of crashed runs are equal."""
+    """A point as one run has reached it.
+
+    `state`: hash of what a process that starts then would see: the objects, the external systems, the step.
+    """
 
     point: Point
     time: float

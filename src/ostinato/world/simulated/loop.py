@@ -190,6 +190,16 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         except SimulationError as error:
             self._fail(error, "tasks did not end after cancellation")
         self._agenda.clear()
+        self.collect_failures()
+        self.forget_tasks()
+
+    def forget_tasks(self) -> None:
+        """Remove all tasks from asyncio's set of tasks, in which those of later simulations have the same hashes."""
+        for task in list(self._tasks.values()):
+            asyncio._unregister_task(task)
+
+    def collect_failures(self) -> None:
+        """Add the errors of tasks whose result was not retrieved to `failures`."""
         for task in list(self._tasks.values()):
             if task.done() and not task.cancelled() and getattr(task, "_log_traceback", False):
                 self._fail(task.exception(), f"{task.get_name()} failed, and its result was not retrieved")

@@ -117,6 +117,15 @@ class Simulation(World):
         result: T | None = task.result() if done else None
         return result
 
+    def failures(self) -> list[Exception]:
+        """Return the unhandled errors of this run up to now; those of tasks that nothing can await any more, too."""
+        self._loop.collect_failures()
+        return list(self._loop.failures)
+
+    def abandon(self) -> None:
+        """Leave the remaining tasks as they are, for a process that is about to end."""
+        self._loop.forget_tasks()
+
     def note(self, what: str) -> None:
         """Add a note to the trace."""
         self.trace.add(self._loop.time(), what)

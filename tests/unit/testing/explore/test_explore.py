@@ -6,11 +6,13 @@ import pytest
 from tests.unit.testing.explore.operators import careful, forgetful, pond
 from tests.unit.testing.explore.restless import restless
 
+from ostinato.server.store.records import Write
 from ostinato.testing.explore import Unsurvived, create, delete, edit, explore
 from ostinato.testing.explore.api import Options, run, subject_of
 from ostinato.testing.explore.explorer import Explorer
 from ostinato.testing.explore.plan import Fault, Plan
 from ostinato.testing.explore.points import Point
+from ostinato.testing.explore.world.objects import KnownObjects
 
 SCENARIO = (create(pond()), edit(pond(), size=2), delete(pond()))
 
@@ -99,3 +101,35 @@ def test_a_plan_is_read_as_it_is_written() -> None:
 def test_a_malformed_plan_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"world|fault|point"):
         Plan.parse(text)
+
+
+def test_bookmarks_arrive_while_an_event_is_late() -> None:
+    explorer = explorer_of(careful)
+    outcome = explorer.world(Plan.parse("1: bookmarks-only @ event MODIFIED ponds.explored.dev default/a #2"))
+    assert outcome.problems == []
+    assert len(outcome.dealt) == 1
+    (fault,) = [each.time for each in outcome.record.entries if each.action == "fault"]
+    seen = [each.time for each in outcome.record.entries if each.what == "MODIFIED ponds.explored.dev default/a"]
+    assert min(time - fault for time in seen if time > fault) == pytest.approx(10.0)
+
+
+def test_crashes_that_leave_the_same_objects_behind_are_one_world() -> None:
+    explorer = Explorer(subject_of(careful, (*SCENARIO, create(pond())), Options()), only=["crash-before", "restart"])
+    assert explorer.prepare().problems == []
+    crashes = [each for each in explorer.worlds(60) if len(each.plan.faults) == 1]
+    states = [visit.state for each in crashes for visit in each.visits if visit.point == each.plan.faults[0].at]
+    assert len(states) == len(set(states)) == len(crashes) > 10
+    assert all(each.dealt for each in crashes)
+
+
+def test_the_state_of_objects_ignores_what_differs_between_runs() -> None:
+    first, second = KnownObjects({}, ()), KnownObjects({}, ())
+    data = b'{"metadata":{"name":"a","uid":"%s","resourceVersion":"%s"},"data":{"size":"%s"}}'
+    first.written(Write("configmaps", "default/a", 7, data % (b"1", b"7", b"1")))
+    second.written(Write("configmaps", "default/a", 8, data % (b"2", b"8", b"1")))
+    assert first.state == second.state
+    second.written(Write("configmaps", "default/a", 9, data % (b"2", b"9", b"2")))
+    assert first.state != second.state
+    for objects in (first, second):
+        objects.written(Write("configmaps", "default/a", 10, None))
+    assert first.state == second.state == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from ostinato.server.faults import Operation
 from ostinato.server.request import Answer
@@ -12,6 +12,14 @@ from ostinato.testing.explore.points import Point, PointKind
 if TYPE_CHECKING:
     from ostinato.testing.explore.world.replica import Replica
     from ostinato.testing.explore.world.run import Run
+
+
+class EventHead(NamedTuple):
+    """What identifies an event of a watch."""
+
+    api_version: str
+    kind: str
+    version: int  # resourceVersion
 
 
 class FaultKind:
@@ -50,6 +58,10 @@ class FaultKind:
     async def event(self, run: Run, replica: Replica, operation: Operation) -> None:
         """Called before an event is delivered."""
 
+    def ahead(self, operation: Operation, event: EventHead) -> bytes:  # noqa: ARG002
+        """Return what is sent before an event that is to be dealt with; nothing by default."""
+        return b""
+
     async def settled(self, run: Run) -> None:
         """Called when the world has settled after a step."""
 
@@ -58,6 +70,12 @@ class FaultKind:
 
     def after_call(self, run: Run, replica: Replica) -> None:
         """Called after it."""
+
+    async def before_review(self, run: Run, replica: Replica, seconds: int) -> None:
+        """Called before a webhook of the operator is called, with its timeout; CallError in place of its answer."""
+
+    async def after_review(self, run: Run, replica: Replica) -> None:
+        """Called when it has answered; CallError if the answer is lost."""
 
     def wrong(self, run: Run) -> list[str]:  # noqa: ARG002
         """Return what is wrong in a settled state beyond its difference from the reference."""

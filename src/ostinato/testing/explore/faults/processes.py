@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from ostinato.server.faults import AnswerLost, Operation
 from ostinato.server.request import Answer
+from ostinato.server.webhooks.target import CallError
 from ostinato.testing.explore.faults.kind import FaultKind
 from ostinato.testing.explore.points import PointKind
 from ostinato.testing.explore.world.external import ExternalUnavailable
@@ -18,11 +19,11 @@ _LONGER_THAN_A_LEASE: Final = 40.0  # seconds
 
 
 class CrashAfter(FaultKind):
-    """The process dies when a write or an external call is done, before it learns of it."""
+    """The process dies when a write, an external call or a review of its webhook is done, before that is known."""
 
     name = "crash-after"
     late = True
-    points = frozenset({PointKind.WRITE, PointKind.EXTERNAL})
+    points = frozenset({PointKind.WRITE, PointKind.EXTERNAL, PointKind.WEBHOOK})
     forgets = True
     rank = 0
 
@@ -34,12 +35,16 @@ class CrashAfter(FaultKind):
         run.crash(replica)
         raise ExternalUnavailable("the process was killed")
 
+    async def after_review(self, run: Run, replica: Replica) -> None:
+        run.crash(replica)
+        raise CallError("EOF")
+
 
 class CrashBefore(FaultKind):
-    """The process dies before a write, an external call, or with an event that it does not receive."""
+    """The process dies before a write, an external call or a review, or with an event that it does not receive."""
 
     name = "crash-before"
-    points = frozenset({PointKind.WRITE, PointKind.EXTERNAL, PointKind.EVENT})
+    points = frozenset({PointKind.WRITE, PointKind.EXTERNAL, PointKind.EVENT, PointKind.WEBHOOK})
     forgets = True
     rank = 1
 
@@ -54,6 +59,10 @@ class CrashBefore(FaultKind):
     async def event(self, run: Run, replica: Replica, operation: Operation) -> None:  # noqa: ARG002
         run.crash(replica)
         raise AnswerLost("the process was killed")
+
+    async def before_review(self, run: Run, replica: Replica, seconds: int) -> None:  # noqa: ARG002
+        run.crash(replica)
+        raise CallError("EOF")
 
 
 class Restart(FaultKind):

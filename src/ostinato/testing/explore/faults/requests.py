@@ -17,6 +17,7 @@ from ostinato.api.status import StatusDetails
 from ostinato.server.faults import AnswerLost, Operation
 from ostinato.server.request import Answer
 from ostinato.server.request.present import error_response
+from ostinato.server.webhooks.target import CallError
 from ostinato.testing.explore.faults.kind import FaultKind
 from ostinato.testing.explore.points import Point, PointKind
 from ostinato.testing.explore.world.external import ExternalUnavailable
@@ -26,16 +27,17 @@ if TYPE_CHECKING:
     from ostinato.testing.explore.world.run import Run
 
 _SLOW: Final = 9.5  # seconds: a webhook may take ten
+_NEARLY: Final = 0.95  # of its timeout
 _RENEWED: Final = 15.0  # seconds
 _REQUESTS: Final = frozenset({PointKind.WRITE, PointKind.READ})
 
 
 class LostAnswer(FaultKind):
-    """A write is done, and its answer is lost; an external call likewise."""
+    """A write is done, and its answer is lost; an external call or the review of a webhook likewise."""
 
     name = "lost-answer"
     late = True
-    points = frozenset({PointKind.WRITE, PointKind.EXTERNAL})
+    points = frozenset({PointKind.WRITE, PointKind.EXTERNAL, PointKind.WEBHOOK})
     rank = 1
 
     async def after(self, run: Run, replica: Replica, operation: Operation, answer: Answer) -> Answer:  # noqa: ARG002
@@ -43,6 +45,9 @@ class LostAnswer(FaultKind):
 
     def after_call(self, run: Run, replica: Replica) -> None:  # noqa: ARG002
         raise ExternalUnavailable("connection reset by peer")
+
+    async def after_review(self, run: Run, replica: Replica) -> None:  # noqa: ARG002
+        raise CallError("read: connection reset by peer")
 
 
 class ExternalFails(FaultKind):
@@ -143,19 +148,27 @@ class CertificateFault(CredentialsFault):
 
 
 class WebhookFault(_ErrorFault):
+    """A webhook is not reachable: that of others for a write of the operator, or the operator's own."""
+
     name = "webhook-fails"
     error = InternalError
     message = 'failed calling webhook "policy.example.com": connect: connection refused'
-    points = frozenset({PointKind.WRITE})
+    points = frozenset({PointKind.WRITE, PointKind.WEBHOOK})
     rank = 6
+
+    async def before_review(self, run: Run, replica: Replica, seconds: int) -> None:  # noqa: ARG002
+        raise CallError("connect: connection refused")
 
 
 class WebhookSlow(FaultKind):
-    """A webhook takes nearly as long as it may."""
+    """A webhook takes nearly as long as it may: that of others, or the operator's own."""
 
     name = "webhook-slow"
-    points = frozenset({PointKind.WRITE})
+    points = frozenset({PointKind.WRITE, PointKind.WEBHOOK})
     rank = 6
+
+    async def before_review(self, run: Run, replica: Replica, seconds: int) -> None:  # noqa: ARG002
+        await run.clock.sleep(seconds * _NEARLY)
 
     async def before(self, run: Run, replica: Replica, operation: Operation) -> Answer | None:  # noqa: ARG002
         await run.clock.sleep(_SLOW)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from ostinato.server.faults import AnswerLost, Operation
 from ostinato.server.request import Answer
-from ostinato.testing.explore.faults.kind import FaultKind
+from ostinato.testing.explore.faults.kind import EventHead, FaultKind
 from ostinato.testing.explore.points import Point, PointKind
 from ostinato.testing.explore.world.director import STALE
 
@@ -68,6 +70,28 @@ class Lag(FaultKind):
         await run.lagging(operation)
 
 
+class BookmarksOnly(Lag):
+    """Only a bookmark arrives, at the position just before an event, which itself is seconds late.
+
+    A bookmark past the event would be a lie: it promises that everything before it was sent.
+    """
+
+    name = "bookmarks-only"
+    rank = 5
+
+    @classmethod
+    def applies(cls, point: Point) -> bool:
+        """Not while the initial state is sent, which has objects that were added."""
+        return super().applies(point) and not point.text.startswith("event ADDED")
+
+    def ahead(self, operation: Operation, event: EventHead) -> bytes:
+        if not operation.bookmarks:
+            return b""
+        about = {"resourceVersion": str(event.version - 1), "creationTimestamp": None}
+        object_ = {"kind": event.kind, "apiVersion": event.api_version, "metadata": about}
+        return msgspec.json.encode({"type": "BOOKMARK", "object": object_}) + b"\n"
+
+
 class StaleRead(FaultKind):
     """A read at any resourceVersion is answered by a server that is behind: with the state before the current step."""
 
@@ -95,4 +119,4 @@ def hold(run: Run, kind: str, seconds: float) -> None:
     run.later(seconds, release)
 
 
-KINDS = (WatchCut, Relist, Unobserved, Lag, StaleRead)
+KINDS = (WatchCut, Relist, Unobserved, Lag, BookmarksOnly, StaleRead)

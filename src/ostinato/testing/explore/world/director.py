@@ -12,9 +12,11 @@ from ostinato.controllers.current import current_reconcile
 from ostinato.server.faults import AnswerLost, Operation, Proceed
 from ostinato.server.request import Answer
 from ostinato.server.request.present import error_response
+from ostinato.testing.explore.faults.kind import EventHead
 from ostinato.testing.explore.points import PointKind
 
 if TYPE_CHECKING:
+    from ostinato.testing.explore.faults.kind import FaultKind
     from ostinato.testing.explore.world.replica import Replica
     from ostinato.testing.explore.world.run import Run
 
@@ -30,7 +32,9 @@ class _EventMetadata(msgspec.Struct, rename="camel"):
     resource_version: str = "0"
 
 
-class _EventObject(msgspec.Struct):
+class _EventObject(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
     metadata: _EventMetadata = msgspec.field(default_factory=_EventMetadata)
 
 
@@ -48,6 +52,7 @@ class ReplicaDirector:
         self._run = run
         self._replica = replica
         self._deadline = deadline
+        self._announced: dict[tuple[int, bytes], list[FaultKind]] = {}  # by watch and event that follows its bookmark
 
     async def request(self, operation: Operation, proceed: Proceed) -> Answer:
         run, replica = self._run, self._replica
@@ -102,26 +107,34 @@ class ReplicaDirector:
         if at is not None and self._replica.monotonic() > at:
             raise AnswerLost("not sent: the deadline has passed")
 
-    async def event(self, operation: Operation, line: bytes) -> None:
+    async def event(self, operation: Operation, line: bytes) -> bytes:
         run, replica = self._run, self._replica
         if replica.dead:
             raise AnswerLost("the process was killed")
         await replica.gate()
         await run.lagging(operation)
         if operation.resource in _UNTOUCHED or not line.startswith(b"{"):
-            return
+            return b""
         event = _decoder.decode(line)
         if event.type not in ("ADDED", "MODIFIED", "DELETED"):
-            return
+            return b""
         metadata = event.object.metadata
-        if int(metadata.resource_version) <= run.subject.image.version:  # not a change: it was there before
-            return
+        version = int(metadata.resource_version)
+        if version <= run.subject.image.version:  # not a change: it was there before
+            return b""
         key = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
         text = f"event {event.type} {operation.kind} {run.objects.stable(key)}"
-        point = run.arrive(PointKind.EVENT, text)
-        for fault in run.due(point):
+        faults = self._announced.pop((id(operation), line), None)
+        if faults is None:
+            faults = run.due(run.arrive(PointKind.EVENT, text))
+            head = EventHead(event.object.api_version, event.object.kind, version)
+            if first := b"".join([fault.ahead(operation, head) for fault in faults]):
+                self._announced[id(operation), line] = faults
+                return first
+        for fault in faults:
             await fault.event(run, replica, operation)
         run.note(replica.name, "event", text.removeprefix("event "))
+        return b""
 
 
 def _kind(operation: Operation) -> PointKind:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from ostinato.server.store.collection import Collection
 from ostinato.server.store.local import LocalIndex
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.store.records import Describe, Write
+from ostinato.server.store.records import Entry, Write
 from ostinato.world import Clock
 
-Described = tuple[dict[str, str], dict[str, str], str]
 Place = tuple[str, str]  # collection and key
 Objects = Mapping[Place, tuple[int, bytes]]
 
@@ -43,6 +43,10 @@ class Disk(MemoryLog):
             past.history.append(write)
         return past
 
+    def is_image(self, objects: Objects) -> bool:
+        """Whether it has the objects of an image, unchanged."""
+        return not self.history and self._base[1] is objects
+
     def _apply(self, write: Write) -> None:
         self.version = write.version
         place = (write.collection, write.key)
@@ -52,15 +56,29 @@ class Disk(MemoryLog):
             self.objects[place] = (write.version, write.data)
 
 
+class Entries:
+    """The entries of an image by collection. The servers of all worlds share them, and do not modify them."""
+
+    def __init__(self, objects: Objects) -> None:
+        self.objects = objects
+        self.by_collection: dict[str, dict[str, Entry]] = {}
+
+
 class DiskIndex(LocalIndex):
-    """The index of a server that starts from a disk. `known`: descriptions of objects, shared by all worlds."""
+    """The index of a server that starts from a disk. `image`: entries of the image, which the first server adds."""
 
-    def __init__(self, disk: Disk, clock: Clock, known: dict[bytes, Described]) -> None:
+    def __init__(self, disk: Disk, clock: Clock, image: Entries) -> None:
+        self._image_entries = image.by_collection if disk.is_image(image.objects) else None
         super().__init__(disk, clock)
-        self._known = known
 
-    def _described(self, describe: Describe, data: bytes) -> Described:
-        found = self._known.get(data)
-        if found is None:
-            found = self._known[data] = describe(data)
-        return found
+    def _fill(self, collection: Collection) -> None:
+        shared, name = self._image_entries, collection.name
+        if shared is None or collection.kind is not None:  # a definition refreshes the entries of its kind
+            super()._fill(collection)
+        elif name in shared:
+            self._loaded.pop(name, None)
+            collection.entries.update(shared[name])
+            collection.keys.extend(shared[name])
+        else:
+            super()._fill(collection)
+            shared[name] = dict(collection.entries)

@@ -13,9 +13,10 @@ from ostinato.kinds.apiextensions_v1 import CustomResourceDefinition
 from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.testing.explore.scenario import manifest_of
-from ostinato.testing.explore.world.disk import Described, Disk, Objects
+from ostinato.testing.explore.world.disk import Disk, Entries, Objects
 from ostinato.testing.explore.world.objects import uids_of
 from ostinato.testing.snapshot import NAMESPACE, snapshot
+from ostinato.webhook.webhooks import Webhooks
 from ostinato.world import Simulation
 
 
@@ -42,7 +43,7 @@ class Image(NamedTuple):
     - `version`, `objects`: the store.
     - `kinds`: by collection, the kind in its storage version.
     - `infos`: names and scope of the kinds.
-    - `described`: by data, labels and fields of objects; grows with the first world.
+    - `entries`: of the objects, as servers have them; grows with the first world.
     - `uids`: of the objects.
     """
 
@@ -50,12 +51,15 @@ class Image(NamedTuple):
     objects: Objects
     kinds: dict[str, GroupVersionKind]
     infos: dict[GroupVersionKind, KindInfo]
-    described: dict[bytes, Described]
+    entries: Entries
     uids: frozenset[str]
 
 
-def make_image(definitions: Iterable[dict[str, Any]], given: Sequence[Any]) -> Image:
-    """Start a server, install the definitions, create the given objects, and take its store."""
+def make_image(definitions: Iterable[dict[str, Any]], given: Sequence[Any], webhooks: Sequence[Webhooks] = ()) -> Image:
+    """Start a server, install the definitions, create the given objects, and take its store.
+
+    `webhooks`: of the operator; they are registered at the end.
+    """
     simulation = Simulation("image")
 
     async def main() -> Image:
@@ -71,13 +75,17 @@ def make_image(definitions: Iterable[dict[str, Any]], given: Sequence[Any]) -> I
                 await client.wait_for(CustomResourceDefinition, name, "Established", timeout=_ESTABLISHED)
             for each in given:
                 await client.create(manifest_of(each))
+            for configuration in (each for some in webhooks for each in some.configurations()):
+                await client.create(configuration)
         stored = [each for each in server.registry if each.collection is not None]
-        kinds = {each.collection.name: each.gvk for each in stored if each.collection is not None}
+        kinds = {
+            each.collection.name: each.collection.kind or each.gvk for each in stored if each.collection is not None
+        }
         infos = {
             each.gvk: KindInfo(each.gvk, each.gvr.resource, each.gvk.kind.lower(), each.namespaced)
             for each in server.registry
         }
         await server.close()
-        return Image(disk.version, disk.objects, kinds, infos, {}, uids_of(disk.objects))
+        return Image(disk.version, disk.objects, kinds, infos, Entries(disk.objects), uids_of(disk.objects))
 
     return simulation.run(main())

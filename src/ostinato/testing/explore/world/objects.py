@@ -29,17 +29,20 @@ class Metadata(msgspec.Struct, rename="camel"):
     deletion_timestamp: str = ""
     finalizers: list[str] = []
     owner_references: list[OwnerReference] = []
+    labels: msgspec.Raw = msgspec.Raw()
+    annotations: msgspec.Raw = msgspec.Raw()
 
 
 class _Object(msgspec.Struct):
-    metadata: Metadata
+    metadata: msgspec.Raw
 
 
 _decoder: Final = msgspec.json.Decoder(_Object)
+_metadata_decoder: Final = msgspec.json.Decoder(Metadata)
 
 
 def uids_of(objects: Objects) -> frozenset[str]:
-    return frozenset(_decoder.decode(data).metadata.uid for _, data in objects.values())
+    return frozenset(_metadata_decoder.decode(_decoder.decode(data).metadata).uid for _, data in objects.values())
 
 
 class KnownObjects:
@@ -50,22 +53,50 @@ class KnownObjects:
         self.kinds = kinds
         self.metadata: dict[Place, Metadata] = {}
         self.uids: dict[str, Place] = {}
+        self.state = 0  # hash of all objects; equal for equal objects, regardless of uids, times and resourceVersions
+        self._hashes: dict[Place, int] = {}  # of each, whose sum it is
         self._aliases: dict[str, str] = {}  # of generated names
         self._base = base
 
     def written(self, write: Write) -> Metadata | None:
         """Update the metadata of an object; None if it was deleted."""
         place = (write.collection, write.key)
+        self.state -= self._hashes.pop(place, 0)
         if write.data is None:
+            if place not in self.metadata:
+                self.state += hash(place)  # an object of the image
             known = self.metadata.pop(place, None)
             if known is not None:
                 self.uids.pop(known.uid, None)
             return None
-        metadata = self.metadata[place] = _decoder.decode(write.data).metadata
+        raw = _decoder.decode(write.data).metadata
+        metadata = self.metadata[place] = _metadata_decoder.decode(raw)
         self.uids[metadata.uid] = place
         if metadata.generate_name:
             self._aliases[metadata.name] = f"{metadata.generate_name}*"
+        self._hashes[place] = found = self._hash(place, metadata, write.data.replace(bytes(raw), b"", 1))
+        self.state += found
         return metadata
+
+    def _hash(self, place: Place, metadata: Metadata, rest: bytes) -> int:
+        """Return the hash of an object. `rest`: without its metadata."""
+        return hash(
+            (
+                place[0],
+                self.stable(place[1]),
+                metadata.generation,
+                metadata.deletion_timestamp != "",
+                tuple(metadata.finalizers),
+                tuple((owner.kind, owner.name, owner.uid in self.uids) for owner in metadata.owner_references),
+                bytes(metadata.labels),
+                bytes(metadata.annotations),
+                rest,
+            )
+        )
+
+    @property
+    def has_generated_names(self) -> bool:
+        return bool(self._aliases)
 
     def stable(self, key: str) -> str:
         """Return `namespace/name` with the prefix of a generated name in place of the name."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ostinato.api.errors import APIError
 from ostinato.cache.own_writes.expectations import StaleCache
@@ -24,6 +24,8 @@ from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.testing.explore.operators import Process
 from ostinato.testing.explore.world.director import ReplicaDirector
 from ostinato.testing.explore.world.record import Failure
+from ostinato.testing.explore.world.webhooks import ServedWebhooks
+from ostinato.webhook.webhooks import Webhooks
 from ostinato.world import World
 from ostinato.world.simulated.clock import SimulatedClock
 
@@ -105,6 +107,10 @@ class Replica:
 
     # For its manager
 
+    def in_world(self, runnable: Any) -> Any:  # Any: as for `Manager.add`
+        """Return what takes the place of a runnable: webhooks have no sockets."""
+        return ServedWebhooks(runnable, self, self._run.calls) if isinstance(runnable, Webhooks) else runnable
+
     def connect(self, purpose: Purpose) -> _Transport:
         stage = FaultyServer(lambda: self._run.server, ReplicaDirector(self._run, self, purpose.deadline))
         return _Transport(self, InProcessTransport(stage, user=(self.name, _GROUPS), deadline=purpose.deadline))
@@ -145,6 +151,9 @@ class _Manager(Manager):
             graceful_shutdown=0.0,
             **replica.process.manager,
         )
+
+    def add(self, *runnables: Any) -> Self:  # Any: see the method that it extends
+        return super().add(*map(self._replica.in_world, runnables))
 
     def _dependencies(self, runnable: Runnable) -> Dependencies:
         found = super()._dependencies(runnable)

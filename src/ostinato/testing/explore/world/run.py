@@ -34,19 +34,27 @@ from ostinato.testing.explore.world.replica import LEASE, Replica
 from ostinato.testing.explore.world.settings import Reference, Subject
 from ostinato.testing.explore.world.settling import NotSettled, Settling
 from ostinato.testing.explore.world.users import UserTransport
+from ostinato.testing.explore.world.webhooks import WebhookCalls
 from ostinato.testing.snapshot import NAMESPACE
 from ostinato.world import Simulation, World
+from ostinato.world.simulated.errors import BackgroundError
 
 if TYPE_CHECKING:
     from ostinato.testing.explore.faults.kind import FaultKind
 
 _QUIET_COLLECTIONS: Final = ("events", "leases.coordination.k8s.io")
-_COLLECTION_DELAY: Final = 0.2  # virtual seconds until garbage is collected
+_COLLECTION_DELAY: Final = 1.0  # virtual seconds until garbage is collected
 _MOMENT: Final = 0.01  # seconds in which a request is answered
 _NEWER: Final = 1000  # resourceVersions by which a restored store is ahead
 
 
 class Run:
+    """
+    - `abandons`: its tasks are left as they are at the end, as when the process is about to end. Defaults to False.
+    """
+
+    abandons = False
+
     def __init__(
         self, subject: Subject, plan: Plan, catalogue: Callable[[Fault], FaultKind], reference: Reference | None
     ) -> None:
@@ -57,6 +65,7 @@ class Run:
         self.clock = self.world.clock
         self._zero = self.clock.monotonic()
         self.objects = KnownObjects(subject.image.kinds, subject.image.uids)
+        self.calls = WebhookCalls(self)
         self.disk = Disk(subject.image.version, subject.image.objects, self._written)
         self.server = self._new_server(self.disk)
         self.client = self._client()
@@ -87,6 +96,7 @@ class Run:
         self._tasks: set[asyncio.Task[None]] = set()
         self._collecting = False
         self._servers_behind: list[Server] = []
+        self._ended = False  # what happens now is no part of the world
         self._settling = Settling(self, reference)
 
     # The run
@@ -97,8 +107,11 @@ class Run:
             self._execute(outcome)
         except NotSettled:
             pass
-        except Exception as error:  # noqa: BLE001 - of a task that nothing awaits, or a livelock
-            self.problems.append(Problem("errors", f"unhandled error: {type(error).__name__}: {error}"))
+        except BackgroundError as error:  # those before the end are known; a killed process cleans nothing up
+            if not self._ended:
+                self._unhandled(error)
+        except Exception as error:  # noqa: BLE001 - such as a livelock
+            self._unhandled(error)
         outcome.visits, outcome.dealt, outcome.steps = self._visits, self._dealt, self._settling.states
         outcome.externals, outcome.problems = self._settling.externals, self.problems
         outcome.trespasses = self.leadership.trespasses
@@ -111,9 +124,12 @@ class Run:
     def _execute(self, outcome: Outcome) -> None:
         assert isinstance(self.world, Simulation)
         try:
-            self.world.run(self._main(outcome))
+            self.world.run(self._main(outcome), wind_down=not self.abandons)
         finally:
-            outcome.trace, outcome.duration = self.world.trace.digest(), self.world.trace.count
+            if self.abandons:
+                self.world.abandon()
+            if not outcome.trace:
+                outcome.trace, outcome.duration = self.world.trace.digest(), self.world.trace.count
 
     def _make_replica(self, name: str, process: Process) -> Replica:
         assert isinstance(self.world, Simulation)
@@ -134,7 +150,25 @@ class Run:
                 await self._settling.settle()
             await self._settling.quiet(outcome)
         finally:
-            await self._end()
+            self._conclude(outcome)
+            if not self.abandons:
+                await self._end()
+
+    def _conclude(self, outcome: Outcome) -> None:
+        """Record what is known at the end, before anything is cleaned up."""
+        self._ended = True
+        for replica in self._replicas:
+            if replica.error is not None and not self.leadership.explains(replica.error):
+                text = f"{replica.name} ended: {type(replica.error).__name__}: {replica.error}"
+                self.problems.append(Problem("errors", text))
+        if isinstance(self.world, Simulation):
+            for error in self.world.failures()[:1]:
+                self._unhandled(error)
+            outcome.trace, outcome.duration = self.world.trace.digest(), self.world.trace.count
+
+    def _unhandled(self, error: Exception) -> None:
+        """Record the error of a task that nothing awaits."""
+        self.problems.append(Problem("errors", f"unhandled error: {type(error).__name__}: {error}"))
 
     async def _end(self) -> None:
         for replica in self._replicas:
@@ -143,9 +177,6 @@ class Run:
             task.cancel()
         for replica in self._replicas:
             await replica.ended()
-            if replica.error is not None and not self.leadership.explains(replica.error):
-                text = f"{replica.name} ended: {type(replica.error).__name__}: {replica.error}"
-                self.problems.append(Problem("errors", text))
         await self.client.close()
         for server in (self.server, *self._servers_behind):
             await server.close()
@@ -233,8 +264,12 @@ class Run:
     def arrive(self, kind: PointKind, text: str) -> Point:
         """Register that a point is reached."""
         point = self._counter.next(kind, self.stable_text(text))
-        self._visits.append(Visit(point, self.now, self.disk.version))
+        self._visits.append(Visit(point, self.now, self._state()))
         return point
+
+    def _state(self) -> int:
+        outside = self._settling.external_state() if self.fakes else ""
+        return hash((self.step, self.objects.state, outside))
 
     def due(self, point: Point) -> list[FaultKind]:
         """Return the faults of a point, which are dealt now."""
@@ -324,6 +359,8 @@ class Run:
         self.activity += 1
 
     def stable_text(self, text: str) -> str:
+        if not self.objects.has_generated_names:
+            return text
         head, space, key = text.rpartition(" ")
         return f"{head}{space}{self.objects.stable(key)}"
 
@@ -360,10 +397,13 @@ class Run:
         return self.objects.children(namespace, name)
 
     def _new_server(self, disk: Disk) -> Server:
-        index = DiskIndex(disk, self.world.clock, self.subject.image.described)
-        return Server(self.world, index, flow=FlowSettings(enabled=False))
+        index = DiskIndex(disk, self.world.clock, self.subject.image.entries)
+        server = Server(self.world, index, flow=FlowSettings(enabled=False))
+        if isinstance(self.world, Simulation):
+            server.webhooks.override = self.calls.post
+        return server
 
     def _client(self) -> Client:
         scheme = KnownKinds(self.subject.image.infos)
-        transport = UserTransport(lambda: self.server)
+        transport = UserTransport(lambda: self.server, self.calls, self.world.clock)
         return Client(transport, world=self.world, scheme=scheme, namespace=NAMESPACE, field_manager="kubectl")

@@ -75,7 +75,7 @@ class Settling:
             calm = await self._calm(end)
             if run.step != step:  # a step that happened early
                 step, end = run.step, run.now + timing.within
-            state, outside = self._state(), self._external_state()
+            state, outside = self._state(), self.external_state()
             wrong = self._differences(state, outside)
             if calm and not wrong:
                 return state, outside
@@ -122,7 +122,8 @@ class Settling:
         run, image = self._run, self._run.subject.image
         return state_of(run.disk.objects, image.kinds, run.subject.freedom, since=image.version, gone=run.gone)
 
-    def _external_state(self) -> str:
+    def external_state(self) -> str:
+        """Describe the state of all external systems."""
         return "; ".join(f"{name}: {state_of_fake(fake)}" for name, fake in self._run.fakes.items())
 
     async def quiet(self, outcome: Outcome) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -15,20 +15,37 @@ from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.testing.explore.scenario import ObjectStep
 from ostinato.testing.explore.world.disk import Place
 from ostinato.testing.explore.world.objects import Metadata
+from ostinato.testing.explore.world.webhooks import WebhookCalls
+from ostinato.world import Clock
 
 if TYPE_CHECKING:
     from ostinato.testing.explore.world.run import Run
 
 
+_TRIES: Final = 60
+_PAUSE: Final = 1.0  # seconds between them
+
+
 class UserTransport:
+    """The connection of users. They try again while a webhook of the operator does not answer."""
+
     host = "server"
 
-    def __init__(self, server: Callable[[], Server]) -> None:
+    def __init__(self, server: Callable[[], Server], calls: WebhookCalls, clock: Clock) -> None:
         self._server = server
+        self._calls = calls
+        self._clock = clock
         self._inner: tuple[Server, InProcessTransport] | None = None
 
     async def request(self, request: Request) -> Response:
-        return await self._current().request(request)
+        for _ in range(_TRIES):
+            failed = self._calls.failed
+            response = await self._current().request(request)
+            if failed == self._calls.failed or response.status < 500:
+                break
+            response.close()
+            await self._clock.sleep(_PAUSE)
+        return response
 
     async def websocket(self, request: Request, protocols: Sequence[str]) -> WebSocket:
         return await self._current().websocket(request, protocols)
