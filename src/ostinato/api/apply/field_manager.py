@@ -129,7 +129,7 @@ class FieldManager:
         bare = _without_managed_fields(new)
         try:
             old = self._versions.convert(_without_managed_fields(before), self._api_version)
-            changes = self._changes(old, bare)
+            changes = self._changes(old, bare, is_tracked=bool(_metadata(before).get("managedFields")))
             given = self._given_entries(before, new)
             key = update_key(given, self._api_version, changes, manager)
             entries = self._update_cache.get(key, now) if key is not None else None
@@ -176,9 +176,13 @@ class FieldManager:
         except ManagedFieldsError:
             return Managed()
 
-    def _changes(self, live: Object, new: Object) -> Comparison:
-        """Return the changes of a write, without managedFields. Raises TypedError."""
-        validate(new, self._rules, duplicates=True)
+    def _changes(self, live: Object, new: Object, *, is_tracked: bool = False) -> Comparison:
+        """Return the changes of a write, without managedFields. Raises TypedError.
+
+        `is_tracked`: the live object has managedFields, so it is valid, and what the new one shares with it.
+        """
+        shown = {name: item for name, item in new.items() if item is not live.get(name)} if is_tracked else new
+        validate(shown, self._rules, duplicates=True)
         return self._updater.changes(live, new)
 
     def _settle(

@@ -7,14 +7,21 @@ from typing import Any
 
 import msgspec
 
-from ostinato.api.codec import to_dict
+from ostinato.api.codec import from_json, to_dict
 from ostinato.api.errors import Conflict, NotFound
+from ostinato.api.object import Object, origin
 from ostinato.api.time import Time
 from ostinato.cache.client import CachedClient
 from ostinato.client.patching import StrategicMergePatch
 from ostinato.kinds.core_v1 import Pod, PodStatus
 from ostinato.plane.node.admission import Rejection
 from ostinato.plane.node.node_clients import ClientOf
+
+
+class _WrittenPod(Object, version="v1", kind="Pod", plural="pods"):
+    """What a write of the status changes."""
+
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
 
 
 class StatusManager:
@@ -33,8 +40,12 @@ class StatusManager:
         if not changes:
             return pod
         patch = StrategicMergePatch({"metadata": {"uid": mirror.metadata.uid}, "status": changes})
-        stored = await self._client(pod).patch(Pod, mirror.metadata, patch, subresource="status")
-        return stored if mirror is pod else msgspec.structs.replace(pod, status=stored.status)
+        stored = await self._client(pod).patch(_WrittenPod, mirror.metadata, patch, subresource="status")
+        if mirror is not pod:
+            return msgspec.structs.replace(pod, status=stored.status)
+        if stored.metadata.generation != pod.metadata.generation or not pod.metadata.generation:  # the spec changed
+            return from_json(Pod, origin(stored) or b"")
+        return msgspec.structs.replace(pod, metadata=stored.metadata, status=stored.status)
 
     async def reject(self, pod: Pod, rejection: Rejection, now: Time) -> None:
         """Mark a Pod as failed because the node does not admit it."""

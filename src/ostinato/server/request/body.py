@@ -187,15 +187,13 @@ def _shaped(resource: Resource, value: Json) -> tuple[Json, list[str]]:
         raise cannot_be_handled(resource, error) from error
 
 
-def typed(resource: Resource, value: Json, old: Json | None = None) -> tuple[Json, list[str]]:
+def typed(resource: Resource, value: Json, old: Json | None = None, subresource: str = "") -> tuple[Json, list[str]]:
     """Decode a value to its kind; return it and the paths of its unknown fields. TypeMismatch or BadValue if it fails.
 
-    `old`: the stored object that the value was derived from, if any.
+    `old`: the stored object that the value was derived from, if any. `subresource`: that is written.
     """
-    if old is None or resource.read_update is None:
-        obj, unknown = resource.read(value)
-    else:
-        obj, unknown = resource.read_update(value, old)
+    read_update = resource.read_update or (resource.read_status_update if subresource == "status" else None)
+    obj, unknown = resource.read(value) if old is None or read_update is None else read_update(value, old)
     obj.update(resource.named)
     metadata = obj.setdefault("metadata", {})
     if (value.get("metadata") or {}).get("managedFields") == []:  # an empty list resets all field managers

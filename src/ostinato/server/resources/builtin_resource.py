@@ -17,6 +17,7 @@ from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
 from ostinato.api.schema import Schema, builtin_schemas
 from ostinato.server.resources import tables
 from ostinato.server.resources.builtin import DEPRECATED, SHARED, SharedStorage, strategy_of
+from ostinato.server.resources.repeated_bodies import RepeatedBodies
 from ostinato.server.resources.resource import Resource, Subresource
 from ostinato.server.resources.scaling import ScaleFields, map_selector, struct_selector
 from ostinato.server.resources.strategy import Json, Strategy
@@ -53,6 +54,7 @@ class BuiltinResource(Resource):
         self.warnings = DEPRECATED.get((group, version, name), ())
         if self.schema is not None:
             self.read = partial(builtin.read, builtin.model_of(gvk))
+            self.read_status_update = partial(builtin.read_status_update, builtin.model_of(gvk))
         if "scale" in self.subresources:
             by_map = (group, name) == ("", "replicationcontrollers")
             self.scale = ScaleFields(map_selector if by_map else struct_selector)
@@ -65,6 +67,7 @@ class BuiltinResource(Resource):
         made = BuiltinResource.__new__(BuiltinResource)
         made.__dict__.update(self.__dict__)
         made.verb_cache = {}
+        made.repeated_bodies = RepeatedBodies()
         group, version, name = self.gvr.group, self.gvr.version, self.gvr.resource
         made._strategy = lambda: strategy_of(group, version, name).for_server(world)
         if "get" in self.verbs:

@@ -11,6 +11,7 @@ import msgspec
 from ostinato.api.apply import FieldManager
 from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
 from ostinato.api.schema import Schema
+from ostinato.server.resources.repeated_bodies import RepeatedBodies
 from ostinato.server.resources.scaling import ScaleFields
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.store.collection import Collection
@@ -69,12 +70,14 @@ class Resource:
         self.read: Callable[[Json], tuple[Json, list[str]]] = lambda body: (body, [])
         # A faster `read` for objects derived from a stored one; None if there is none.
         self.read_update: Callable[[Json, Json], tuple[Json, list[str]]] | None = None
+        self.read_status_update: Callable[[Json, Json], tuple[Json, list[str]]] | None = None  # of the status alone
         self.columns: list[dict[str, Any]] = []  # columns of its Table
         self.row: Callable[[Json], list[Any]] | None = None  # the cells of a Table row
         self.row_conditions: Callable[[Json], list[Json]] | None = None  # conditions of a Table row
         self.row_order: Callable[[Json], Any] | None = None  # sort key of Table rows; None: list order
         self.scale: ScaleFields | None = None  # None without a scale subresource
         self.verb_cache: dict[tuple[Any, ...], Callable[[Any], Awaitable[Any]]] = {}  # cache of the dispatcher
+        self.repeated_bodies = RepeatedBodies()  # of creates
         self.list_kind = gvk.kind + "List"
         self.warnings: tuple[str, ...] = ()  # warnings of every response, such as a deprecation
         head = msgspec.json.encode(self.named)

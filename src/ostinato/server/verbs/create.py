@@ -13,7 +13,9 @@ from ostinato.server.request.negotiate import Form, body_media, form_of
 from ostinato.server.request.options import WriteOptions, write_options
 from ostinato.server.request.present import presented
 from ostinato.server.resources import metadata
+from ostinato.server.resources.repeated_bodies import Sent
 from ostinato.server.resources.strategy import Json
+from ostinato.server.schema.decoding.objects import decode_value
 from ostinato.server.store import records
 from ostinato.server.verbs import write
 from ostinato.server.verbs.get import parse_version
@@ -32,13 +34,25 @@ async def create(context: Context) -> Response:
     options = write_options(request, "CreateOptions")
     context.heavy = is_heavy(data, media)
 
+    sent = Sent(data, media, context.route.namespace, write.manager_of(request, options), options.field_validation)
+    if not context.heavy and not request.audited:
+        known = context.resource.repeated_bodies.get(sent, write.now(context.world.clock))
+        if known is not None:
+            request.sent = decode_value(data, media)
+            return await _create_tracked(context, known, options, form)
+
     def read() -> Json:
         return body.read(request, context.resource, data, media, options)
 
+    warned = len(request.warnings)
     obj = await context.in_thread(read) if context.heavy else read()
     for field in _OF_THE_SERVER:
         obj["metadata"].pop(field, None)
-    return await create_object(context, obj, options, form)
+    is_repeatable = "managedFields" not in obj["metadata"] and context.resource.conversion is None
+    obj = await _tracked(context, obj, options)
+    if is_repeatable and len(request.warnings) == warned:
+        context.resource.repeated_bodies.put(sent, obj)
+    return await _create_tracked(context, obj, options, form)
 
 
 async def create_object(
@@ -48,21 +62,26 @@ async def create_object(
 
     `tracked`: its managedFields already include this write (an apply).
     """
+    obj = await _tracked(context, obj, options, tracked=tracked)
+    return await _create_tracked(context, obj, options, form)
+
+
+async def _tracked(context: Context, obj: Json, options: WriteOptions, *, tracked: bool = False) -> Json:
+    """Return the object in its namespace, with its managedFields: fields that admission adds have no manager."""
     obj["metadata"].pop("selfLink", None)
     write.set_namespace(context, obj)
     write.drop_repeated_owners(context.request, obj)
-    if not tracked:  # fields that admission adds have no manager
-        if context.resource.conversion is None:
-            obj = (
-                await _with_managed_fields(context, obj, options)
-                if context.heavy
-                else write.with_managed_fields(context, None, obj, options)
-            )
-        else:
-            sent = obj
-            obj = await context.resource.conversion.resolve(
-                lambda: write.with_managed_fields(context, None, sent, options)
-            )
+    if tracked:
+        return obj
+    if context.resource.conversion is not None:
+        return await context.resource.conversion.resolve(lambda: write.with_managed_fields(context, None, obj, options))
+    if context.heavy:
+        return await context.in_thread(lambda: write.with_managed_fields(context, None, obj, options))
+    return write.with_managed_fields(context, None, obj, options)
+
+
+async def _create_tracked(context: Context, obj: Json, options: WriteOptions, form: Form) -> Response:
+    """Create an object: admission, its name, validation, the store."""
     await context.admission.mutate(context, "CREATE", obj, None, options)
     write.restore_names(context, obj)
     write.drop_repeated_owners(context.request, obj, write.AFTER_ADMISSION)
@@ -89,10 +108,6 @@ async def create_object(
     if allocated is not None:
         await allocated.commit(obj)
     return await presented(context, data, form, 201)
-
-
-async def _with_managed_fields(context: Context, obj: Json, options: WriteOptions) -> Json:
-    return await context.in_thread(lambda: write.with_managed_fields(context, None, obj, options))
 
 
 def _name(context: Context, obj: Json) -> None:

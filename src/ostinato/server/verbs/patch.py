@@ -175,7 +175,7 @@ class PatchChange:
         try:
             if self._kind != STRATEGIC_PATCH:  # a strategic merge patch cannot change the kind
                 _check_kind(new, self._context)
-            obj, unknown = body.typed(resource, new, old)
+            obj, unknown = body.typed(resource, new, old, self._context.route.subresource)
             self._context.request.sent = new
         except (TypeMismatch, BadValue) as error:
             raise self._invalid(new, restore_error(error) if self._kind == STRATEGIC_PATCH else str(error)) from error

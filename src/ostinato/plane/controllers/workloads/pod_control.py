@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from ostinato.api.codec import to_json
 from ostinato.api.errors import NAMESPACE_TERMINATING, APIError, Conflict, NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import Object
@@ -11,7 +14,17 @@ from ostinato.kinds.core_v1 import Pod
 from ostinato.plane.objects.pod_state import PodState
 
 
-async def create_pod(ctx: Context, owner: Object, pod: Pod) -> None:
+class NewPod(Object, version="v1", kind="Pod", plural="pods"):
+    """A Pod to create, whose spec is encoded once for many; of the created one, its name is read."""
+
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+def encoded(pod: Pod) -> NewPod:
+    return NewPod(metadata=pod.metadata, spec=msgspec.Raw(to_json(pod.spec)))
+
+
+async def create_pod(ctx: Context, owner: Object, pod: NewPod) -> None:
     """Create a Pod. In a terminating namespace no event is recorded."""
     try:
         made = await ctx.client.create(pod)

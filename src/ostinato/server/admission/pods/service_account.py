@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import TYPE_CHECKING, Any
 
 from ostinato.api.errors import Unknown
@@ -12,6 +13,7 @@ from ostinato.server.admission.objects import forbidden, is_of
 from ostinato.server.resources.core.pods.spec.defaults import containers_of
 from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.strategy import Json
+from ostinato.world.ids import Ids, hash_text
 
 if TYPE_CHECKING:
     from ostinato.server.request.context import Context
@@ -22,6 +24,7 @@ _MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _VOLUME = "kube-api-access-"
 _MIRROR = "kubernetes.io/config.mirror"
 _TOKEN_SECONDS = 3607
+_SUFFIX = 5
 _ENFORCE = "kubernetes.io/enforce-mountable-secrets"
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")
 
@@ -46,7 +49,7 @@ class ServiceAccount(Plugin):
         if account is None:
             raise forbidden(context, obj, _unknown(context, name))
         if spec.get("automountServiceAccountToken", account.get("automountServiceAccountToken", True)):
-            _mount_token(spec, context.world.ids.suffix())
+            _mount_token(spec, _suffix(obj["metadata"], context.world.ids))
         if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
             spec["imagePullSecrets"] = [
                 {"name": secret["name"]} if secret.get("name") else {} for secret in account["imagePullSecrets"]
@@ -104,6 +107,12 @@ def _unknown(context: Context, name: str) -> str:
 
 def _is_strict(account: Json) -> bool:
     return account["metadata"].get("annotations", {}).get(_ENFORCE) in _TRUE
+
+
+def _suffix(meta: Json, ids: Ids) -> str:
+    """The end of the volume's name. Pods of a controller have the same, so that their specs are equal."""
+    owner = next((each.get("uid", "") for each in meta.get("ownerReferences", ()) if each.get("controller")), "")
+    return hash_text(zlib.crc32(owner.encode()))[:_SUFFIX] if owner else ids.suffix(_SUFFIX)
 
 
 def _mount_token(spec: Json, suffix: str) -> None:

@@ -81,6 +81,8 @@ class _Unknown:
             paths[i] = with_ + paths[i] if paths[i].startswith("[") else f"{with_}.{paths[i]}"
 
 
+_WRITTEN = ("metadata", "status")  # what a write of the status changes
+
 # The decoder of a field; whether an empty value is dropped; and the type whose values need no decoding.
 _Field = tuple[Callable[[Any, _Unknown], Any], bool, type | None]
 
@@ -141,6 +143,17 @@ def read(model: str, value: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Decode a body to a model: the object, and the paths of its unknown fields. The body is not modified."""
     unknown = _Unknown()
     return struct(model).read(value, unknown), unknown.paths
+
+
+def read_status_update(model: str, value: dict[str, Any], old: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Like `read`, for a write of the status of a stored object, which is decoded already.
+
+    Fields besides metadata and status that both share are not decoded again; the output shares them as well.
+    """
+    kept = {name for name, item in value.items() if name not in _WRITTEN and item and item is old.get(name)}
+    out, unknown = read(model, {name: item for name, item in value.items() if name not in kept})
+    made = {name: value[name] if name in kept else out[name] for name in value if name in kept or name in out}
+    return {**made, **{name: item for name, item in out.items() if name not in made}}, unknown
 
 
 @cache

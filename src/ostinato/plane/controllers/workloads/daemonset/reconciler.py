@@ -23,7 +23,7 @@ from ostinato.plane.controllers.workloads.daemonset.pods import (
     template_generation,
 )
 from ostinato.plane.controllers.workloads.daemonset.rollout import Changes, PodChecks
-from ostinato.plane.controllers.workloads.pod_control import create_pod, delete_pod
+from ostinato.plane.controllers.workloads.pod_control import create_pod, delete_pod, encoded
 from ostinato.plane.controllers.workloads.revision_history import History
 from ostinato.plane.controllers.workloads.slow_start import slow_start
 from ostinato.plane.objects.decoded import DecodedCache
@@ -250,7 +250,7 @@ class _Sync:
             try:
                 await slow_start(
                     changes.nodes[:_BURST_REPLICAS],
-                    lambda node: create_pod(self._ctx, self._owner, factory.new_pod(node)),
+                    lambda node: create_pod(self._ctx, self._owner, encoded(factory.new_pod(node))),
                 )
             except APIError as error:
                 failure = error

@@ -32,7 +32,7 @@ from ostinato.plane.controllers.workloads.job.pods import (
 )
 from ostinato.plane.controllers.workloads.job.policies import match_failure_policy
 from ostinato.plane.controllers.workloads.job.tracking import PodCounts, count_untracked, uncounted_pods
-from ostinato.plane.controllers.workloads.pod_control import create_pod
+from ostinato.plane.controllers.workloads.pod_control import create_pod, encoded
 from ostinato.plane.controllers.workloads.slow_start import slow_start
 from ostinato.plane.objects.pod_state import is_ready
 
@@ -168,7 +168,7 @@ class JobSync:
     async def _create_one(self, index: int | None) -> None:
         replaced = None if index is None else self._count.to_replace.get(index)
         try:
-            await create_pod(self._ctx, self._job, new_pod(self._job, index, replaced))
+            await create_pod(self._ctx, self._job, encoded(new_pod(self._job, index, replaced)))
         except APIError as error:
             if not error.has_cause(NAMESPACE_TERMINATING):
                 raise

@@ -29,7 +29,7 @@ from ostinato.kinds.apps_v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetSt
 from ostinato.kinds.core_v1 import ReplicationController, ReplicationControllerStatus
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
-from ostinato.plane.controllers.workloads.pod_control import create_pod, delete_pod
+from ostinato.plane.controllers.workloads.pod_control import create_pod, delete_pod, encoded
 from ostinato.plane.controllers.workloads.pod_template import pod_from_template
 from ostinato.plane.controllers.workloads.replicaset.pods import ForReplicaOwner, PodSummaries
 from ostinato.plane.controllers.workloads.replicaset.ranking import Candidate, ranked
@@ -168,7 +168,7 @@ class ReplicaReconciler:
 
     async def _create(self, owner: Owner, count: int, ctx: Context) -> None:
         assert owner.spec.template is not None, "required by validation"
-        pod = pod_from_template(owner.spec.template, owner)
+        pod = encoded(pod_from_template(owner.spec.template, owner))
         namespace_terminating = False  # creation is rejected
 
         async def create(_: int) -> None:

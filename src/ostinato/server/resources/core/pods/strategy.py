@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from ostinato.api.apply import field_path, from_paths, without
 from ostinato.api.apply.fieldpath.field_set import Filter
 from ostinato.api.validation.field_errors import FieldError, Path
+from ostinato.server.resources.core.pods.known_specs import KnownSpecs, spec_key
 from ostinato.server.resources.core.pods.resize import Resize
 from ostinato.server.resources.core.pods.rules import (
     keep_metadata,
@@ -64,6 +65,10 @@ class Pod(Strategy):
     )
     field_aliases: ClassVar[Mapping[str, str]] = {"spec.host": "spec.nodeName"}
 
+    def __init__(self) -> None:
+        self._valid = KnownSpecs()
+        self._unobjectionable = KnownSpecs()  # without warnings
+
     def applicable(self, subresource: str) -> Filter | None:
         return _OF_STATUS if subresource == "status" else super().applicable(subresource)
 
@@ -108,6 +113,15 @@ class Pod(Strategy):
                 condition["observedGeneration"] = generation
 
     def validate(self, obj: Json) -> list[FieldError]:
+        key = spec_key(obj)
+        if self._valid.has(key):
+            return []
+        errors = self._validate(obj)
+        if not errors:
+            self._valid.add(key)
+        return errors
+
+    def _validate(self, obj: Json) -> list[FieldError]:
         spec = obj["spec"]
         errors = validate_pod(obj)
         if spec.get("ephemeralContainers"):
@@ -126,8 +140,14 @@ class Pod(Strategy):
     def warnings(self, new: Json, old: Json | None) -> list[str]:
         if old is not None:
             return []
-        name = pod_name_warning(new["metadata"].get("name", ""), "the Pod's hostname")
-        return name + pod_warnings(new["spec"], new["metadata"])
+        found = pod_name_warning(new["metadata"].get("name", ""), "the Pod's hostname")
+        key = spec_key(new)
+        if not self._unobjectionable.has(key):
+            of_spec = pod_warnings(new["spec"], new["metadata"])
+            if not of_spec:
+                self._unobjectionable.add(key)
+            found += of_spec
+        return found
 
     def grace(self, obj: Json, requested: int | None) -> int | None:
         spec, phase = obj["spec"], obj.get("status", {}).get("phase")

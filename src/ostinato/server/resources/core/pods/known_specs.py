@@ -1,0 +1,41 @@
+"""Specs of Pods that were checked before: the Pods of a controller have equal ones, so that they are checked once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from ostinato.server.resources.strategy import Json
+
+_MAX_SPECS: Final = 128
+_MAX_BYTES: Final = 16 * 1024
+_NAMED: Final = b'"ephemeral":'  # volumes whose claims are named after the Pod
+
+_encode = msgspec.json.Encoder().encode
+
+
+def spec_key(pod: Json) -> bytes:
+    """Return what the checks of a Pod's spec depend on; empty if that cannot be told without its name."""
+    key = _encode((pod["spec"], pod["metadata"].get("annotations")))
+    return b"" if len(key) > _MAX_BYTES or _NAMED in key else key
+
+
+class KnownSpecs:
+    """The specs that passed a check, by key."""
+
+    def __init__(self) -> None:
+        self._passed: dict[bytes, None] = {}  # the one that was used last is the last one
+
+    def has(self, key: bytes) -> bool:
+        if key not in self._passed:
+            return False
+        self._passed[key] = self._passed.pop(key)
+        return True
+
+    def add(self, key: bytes) -> None:
+        if not key:
+            return
+        if len(self._passed) >= _MAX_SPECS:
+            del self._passed[next(iter(self._passed))]
+        self._passed[key] = None
