@@ -111,8 +111,7 @@ class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
     @property
     def data(self) -> bytes:
         """JSON of the object, with the metadata before all other nested values."""
-        reference = self.reference
-        suffix = zlib.decompressobj(-15, reference).decompress(self.suffix) if reference else self.suffix
+        suffix = _unpacked(self.suffix, self.reference) if self.reference else self.suffix
         return b"%b%b%b" % (self.prefix, self.metadata_bytes, suffix)
 
     def stored(self, suffix: bytes = b"", reference: bytes = b"") -> Entry:
@@ -156,6 +155,11 @@ class _Uid(msgspec.Struct, gc=False):
 
 
 _uids = msgspec.json.Decoder(list[_Uid])
+
+
+@lru_cache(maxsize=256)  # the handlers of an event read the same entries
+def _unpacked(suffix: bytes, reference: bytes) -> bytes:
+    return zlib.decompressobj(-15, reference).decompress(suffix)
 
 
 @lru_cache(maxsize=4096)

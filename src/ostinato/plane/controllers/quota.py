@@ -39,6 +39,7 @@ from ostinato.server.admission.quota.usage import usage
 
 _RECOUNT_EVERY: Final = 300.0
 _SECOND_LOOK: Final = 0.25  # seconds
+_ENDED: Final = (b'"Succeeded"', b'"Failed"')  # in the JSON of a Pod that has ended; others are not decoded
 _WHOLE: Final[tuple[type[Object], ...]] = (Pod, Service, PersistentVolumeClaim)  # usage depends on the spec
 _COUNTED: Final[tuple[type[Object], ...]] = (
     *(ConfigMap, Secret, ReplicationController, ResourceQuota),
@@ -92,7 +93,8 @@ def _goes_or_ends(event: Event) -> bool:
 
 
 def _has_ended(entry: Entry) -> bool:
-    return is_finished(entry.read(PodState))
+    data = entry.data
+    return any(phase in data for phase in _ENDED) and is_finished(entry.read(PodState))
 
 
 class QuotaReconciler:

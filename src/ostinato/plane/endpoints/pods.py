@@ -15,7 +15,7 @@ import msgspec
 
 from ostinato.api.errors import NAMESPACE_TERMINATING, Forbidden
 from ostinato.api.gvk import NamespacedName
-from ostinato.api.selectors.labels import Selector, from_set
+from ostinato.api.selectors.labels import Selector, from_set, nothing
 from ostinato.controllers.context import Context
 from ostinato.kinds.core_v1 import Endpoints, ObjectReference, Service, ServicePort
 from ostinato.kinds.discovery_v1 import EndpointSlice
@@ -95,7 +95,8 @@ def target_port(pod: EndpointPod, port: ServicePort) -> int | None:
 
 
 def service_selector(service: Service) -> Selector:
-    return from_set(service.spec.selector)
+    """Return the selector of a Service; one without a selector has endpoints that others write, and selects nothing."""
+    return from_set(service.spec.selector) if service.spec.selector else nothing()
 
 
 async def create(instance: Endpoints | EndpointSlice, ctx: Context) -> None:

@@ -14,6 +14,7 @@ from ostinato.api.apply.fieldpath.elements import SELF, name_element, order
 from ostinato.api.apply.fieldpath.field_set import LEAF, FieldSet
 from ostinato.api.apply.typed.merge_rules import ItemError, ListRules, MapRules, Rules
 from ostinato.api.apply.typed.validate import TypedError, validate
+from ostinato.api.equality import equal
 
 Walk = Callable[[Any], FieldSet]  # from a value to the fields owned with it: itself and its descendants
 
@@ -71,14 +72,19 @@ def _beyond(new: dict[str, Any], zero: dict[str, Any], rules: MapRules, unowned:
 def _changed(value: Any, zero: Any, rules: Rules, unowned: FieldSet) -> FieldSet | None:
     """Return the fields below a field of the zero object; None if unchanged."""
     if type(value) is dict:
-        if rules.map is None or rules.map.atomic or type(zero) is not dict:
+        if rules.map is None or type(zero) is not dict:
             raise FastPathUnsupported
+        if rules.map.atomic:
+            return None if equal(value, zero) else walker_of(rules)(value)
         return _beyond(value, zero, rules.map, unowned) or None
     if type(value) is list:
         if rules.form(None) != "list" or rules.list is None or rules.list.atomic or zero is not None or not value:
             raise FastPathUnsupported
         return {element: below for element, below in walker_of(rules)(value).items() if element != SELF}
-    if type(value) not in _SCALARS[rules.scalar] or type(zero) is not type(value):
+    if value is None and zero is None:
+        return None
+    is_scalar = type(value) in _SCALARS[rules.scalar] and rules.map is None and rules.list is None
+    if not is_scalar or (zero is not None and type(zero) is not type(value)):
         raise FastPathUnsupported
     return None if value == zero else LEAF
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.stage.plane import Stage, on_stage
 
 from ostinato.api.meta import ObjectMeta
+from ostinato.cache import Entry
 from ostinato.client import MergePatch
 from ostinato.kinds.core_v1 import (
     Container,
@@ -21,6 +23,8 @@ from ostinato.kinds.core_v1 import (
     ServiceSpec,
 )
 from ostinato.kinds.discovery_v1 import EndpointSlice
+from ostinato.plane.endpoints import selected_pods
+from ostinato.plane.endpoints.pods import EndpointPod
 
 SLICES, ENDPOINTS = "endpointslice-controller", "endpoints-controller"
 MIRROR = "endpointslice-mirroring-controller"
@@ -146,6 +150,29 @@ def test_pods_that_no_service_selects_cause_no_writes() -> None:
         await stage.settle()
         assert stage.version == before
         assert targets(await slices(stage)) == []
+
+    on_stage(play, SLICES, ENDPOINTS)
+
+
+def test_pods_are_not_decoded_for_services_without_selectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[str] = []
+    decode = selected_pods._decoded
+
+    def counted(entry: Entry) -> EndpointPod:
+        decoded.append(entry.key.name)
+        return decode(entry)
+
+    monkeypatch.setattr(selected_pods, "_decoded", counted)
+
+    async def play(stage: Stage) -> None:
+        manual = service()
+        manual.spec.selector = {}
+        await stage.client.create(manual)
+        await stage.settle()
+        await serve(stage, "p")
+        await stage.settle()
+        assert decoded == []
+        assert await slices(stage) == []
 
     on_stage(play, SLICES, ENDPOINTS)
 
