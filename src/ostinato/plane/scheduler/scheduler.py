@@ -48,6 +48,7 @@ class Scheduler:
         self._profiles = {profile.name: profile for profile in profiles}
         self._recorders = recorders
         self._tasks: set[asyncio.Task[None]] = set()  # writes in flight
+        self._completed = asyncio.Event()  # one of them has ended
 
     async def run(self, dependencies: Dependencies) -> None:
         run = _Run(self._profiles, dependencies)
@@ -91,7 +92,8 @@ class Scheduler:
             self._schedule_one(run, queued)
             attempts += 1
             if len(self._tasks) >= _MAX_WRITES:
-                await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+                self._completed.clear()
+                await self._completed.wait()
             elif attempts % _YIELD_EVERY == 0:
                 await run.clock.sleep(0)
 
@@ -244,7 +246,11 @@ class Scheduler:
     def _start(self, run: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(run)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._complete)
+
+    def _complete(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._completed.set()
 
 
 class _Run:

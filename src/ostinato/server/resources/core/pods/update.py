@@ -210,8 +210,11 @@ def validate_status_change(pod: Json, old: Json) -> list[FieldError]:
 
 
 def _validate_addresses(field: str, status: Json, old: Json) -> list[FieldError]:
-    path, addresses = _STATUS.child(field), [each.get("ip", "") for each in status.get(field, ())]
+    addresses = [each.get("ip", "") for each in status.get(field, ())]
     existing = [each.get("ip", "") for each in old.get(field, ())]
+    if addresses == existing and len(addresses) < 2:
+        return []
+    path = _STATUS.child(field)
     errors = [error for i, ip in enumerate(addresses) for error in legacy_ip(ip, path.index(i), existing)]
     if len(addresses) > 1 and ({":" in ip for ip in addresses} != {True, False} or len(addresses) > 2):
         given = as_internal(f"core.v1.{field[0].upper()}{field[1:-1]}", status[field])
@@ -222,11 +225,13 @@ def _validate_addresses(field: str, status: Json, old: Json) -> list[FieldError]
 def _validate_conditions(conditions: list[Json]) -> list[FieldError]:
     errors: list[FieldError] = []
     for i, condition in enumerate(conditions):
+        generation, kind = condition.get("observedGeneration", 0), condition.get("type", "")
+        if generation >= 0 and kind in _SYSTEM_CONDITIONS:
+            continue
         at = _STATUS.child("conditions").index(i)
-        if condition.get("observedGeneration", 0) < 0:
-            value = condition["observedGeneration"]
-            errors.append(FieldError.invalid(at.child("observedGeneration"), value, "must be a non-negative integer"))
-        kind = condition.get("type", "")
+        if generation < 0:
+            message = "must be a non-negative integer"
+            errors.append(FieldError.invalid(at.child("observedGeneration"), generation, message))
         if kind not in _SYSTEM_CONDITIONS:
             errors += checked(names.is_qualified_name, kind, at.child("Type"))
     return errors
