@@ -134,3 +134,27 @@ def test_pods_of_one_controller_have_the_same_token_volume() -> None:
         assert await volume(ownerReferences=[]) != await volume(ownerReferences=[])
 
     talk()
+
+
+def _widgets(default: str) -> dict[str, Any]:
+    fields = {"size": {"type": "string", "default": default}}
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "default": {}, "properties": fields}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "widgets", "kind": "Widget"}
+    return {"group": "x.dev", "scope": "Namespaced", "names": names, "versions": [version]}
+
+
+@asking
+async def test_a_repeated_body_gets_the_defaults_of_a_changed_definition(api: Api) -> None:
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    made = await api.post(definitions, {"metadata": {"name": "widgets.x.dev"}, "spec": _widgets("small")})
+    widget = {"kind": "Widget", "apiVersion": "x.dev/v1", "metadata": {"generateName": "w-"}}
+    widgets = "/apis/x.dev/v1/namespaces/default/widgets"
+    for _ in range(2):
+        assert (await api.post(widgets, widget)).body["spec"] == {"size": "small"}
+    changed = {**made.body, "spec": _widgets("large")}
+    changed["metadata"] = {"name": "widgets.x.dev"}
+    current = (await api.get(f"{definitions}/widgets.x.dev")).body["metadata"]["resourceVersion"]
+    changed["metadata"]["resourceVersion"] = current
+    assert (await api.put(f"{definitions}/widgets.x.dev", changed)).code == 200
+    assert (await api.post(widgets, widget)).body["spec"] == {"size": "large"}
