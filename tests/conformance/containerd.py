@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -43,28 +43,28 @@ state = "{directory}/state"
 @contextlib.contextmanager
 def running_containerd(suite: Suite, directory: Path) -> Iterator[Path]:
     """Start containerd with the suite's images and yield its socket; containers and mounts are removed at the end."""
-    programs = {name: shutil.which(name) for name in ("containerd", "ctr", "runc")}
-    for name, found in programs.items():
-        if found is None:
-            raise MissingError(f"no {name}; install containerd and runc")
-    _write_configuration(directory)
-    socket = directory / "containerd.sock"
-    with running_registry(suite.images) as url, _running_daemon(directory, socket):
+    with running_registry(suite.images) as url, running_daemon(directory, sorted(suite.images.glob("*.tar"))) as socket:
         _write_registry(directory, url)
-        for archive in sorted(suite.images.glob("*.tar")):
-            _ctr(socket, "images", "import", str(archive))
         yield socket
 
 
 @contextlib.contextmanager
-def _running_daemon(directory: Path, socket: Path) -> Iterator[None]:
+def running_daemon(directory: Path, archives: Sequence[Path]) -> Iterator[Path]:
+    """Start containerd with the images of archives and yield its socket; `MissingError` if a program is missing."""
+    for name in ("containerd", "ctr", "runc"):
+        if shutil.which(name) is None:
+            raise MissingError(f"no {name}; install containerd and runc")
+    _write_configuration(directory)
+    socket = directory / "containerd.sock"
     with (directory / "containerd.log").open("ab") as log:
         daemon = subprocess.Popen(
             ["containerd", "--config", str(directory / "config.toml")], stdout=log, stderr=log, start_new_session=True
         )
     try:
         _wait_until_ready(daemon, socket)
-        yield
+        for archive in archives:
+            _ctr(socket, "images", "import", str(archive))
+        yield socket
     finally:
         daemon.send_signal(signal.SIGTERM)
         daemon.wait(30)

@@ -1,7 +1,7 @@
 # program: kubectl 1.24 to 1.35
 # kubectl: 1.24.3 1.34.13 1.35.10
 # The environment may name others, separated by spaces: OSTINATO_KUBECTLS, such as those of Google Cloud CLI.
-for old in kubectl-1.24.3 kubectl-1.34.13 kubectl-1.35.10 ${OSTINATO_KUBECTLS:-}; do
+for old in ${kubectls:-kubectl-1.24.3 kubectl-1.34.13 kubectl-1.35.10 ${OSTINATO_KUBECTLS:-}}; do
   echo "=== $old"
   $old version
   $old create deployment web --image=nginx --replicas=2
@@ -25,7 +25,7 @@ YAML
   $old describe deployment web
   $old explain pod.spec.containers.image
   $old auth can-i create pods
-  $old create token default
+  if $old create --help | grep -q ' token '; then $old create token default; fi  # since 1.24
   $old drain node-1 --ignore-daemonsets --force
   $old uncordon node-1
   $old api-resources

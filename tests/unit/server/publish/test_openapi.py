@@ -14,7 +14,7 @@ from ostinato.api.schema import builtin_schemas
 from ostinato.server.core import Server
 from ostinato.server.publish.openapi import gnostic
 from ostinato.server.publish.openapi.client_models import Descriptions
-from ostinato.server.publish.openapi.custom import V2, V3, definitions_of
+from ostinato.server.publish.openapi.custom import V2, V3, definition_name, definitions_of
 from ostinato.server.resources.resource import Resource
 
 PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
@@ -131,11 +131,17 @@ def test_a_document_of_version_3_holds_only_the_schemas_that_it_needs(server: Se
 
 
 def undescribed(node: Any) -> Any:
-    """Return a schema without the descriptions of apiVersion and kind, whose wording is our own."""
+    """Return a schema without the descriptions of apiVersion, kind and metadata, whose wording is our own.
+
+    The recorded references have no descriptions beside them.
+    """
     if isinstance(node, list):
         return [undescribed(each) for each in node]
     if not isinstance(node, dict):
         return node
+    if str(node.get("description", "")).startswith("Standard object's metadata"):
+        [target] = node.get("allOf", [{"$ref": node.get("$ref")}])
+        return target
     own = str(node.get("description", "")).startswith(("APIVersion defines", "Kind is"))
     return {key: undescribed(value) for key, value in node.items() if key != "description" or not own}
 
@@ -143,12 +149,15 @@ def undescribed(node: Any) -> Any:
 def test_the_fields_that_every_custom_resource_has_are_described() -> None:
     resource = next(each for each in custom_resources(CUSTOM["definitions"]) if each.openapi)
     for prefix in (V2, V3):
-        found = definitions_of(resource, prefix).values()
-        described = [each["properties"] for each in found if "properties" in each]
+        found = definitions_of(resource, prefix)
+        described = [each["properties"] for each in found.values() if "properties" in each]
         assert described
         for properties in described:
             assert properties["apiVersion"]["description"].startswith("APIVersion defines")
             assert properties["kind"]["description"].startswith("Kind is")
+        item = found[definition_name(resource.gvk)]["properties"]["metadata"]
+        assert item["description"].startswith("Standard object's metadata")  # which kubectl explain shows
+        assert ("allOf" in item, "$ref" in item) == (prefix == V3, prefix == V2)
 
 
 def test_custom_resources_are_published_in_version_2_as_far_as_it_can_express_them() -> None:

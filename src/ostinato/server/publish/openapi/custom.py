@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ostinato.api.gvk import GroupVersionKind
-from ostinato.server.publish.openapi.descriptions import API_VERSION, KIND
+from ostinato.server.publish.openapi.descriptions import API_VERSION, KIND, METADATA
 from ostinato.server.resources.resource import Resource
 
 Json = dict[str, Any]
@@ -72,8 +72,15 @@ def _type_and_metadata(prefix: str) -> Json:
     return {
         "apiVersion": _API_VERSION,
         "kind": _KIND,
-        "metadata": {"$ref": f"{prefix}{_META}ObjectMeta"},
+        "metadata": _metadata({"$ref": f"{prefix}{_META}ObjectMeta"}, prefix),
     }
+
+
+def _metadata(target: Json, prefix: str) -> Json:
+    return {
+        "description": METADATA,
+        **(target if prefix == V2 else {"allOf": [target]}),
+    }  # 3 ignores siblings of a $ref
 
 
 def _embed(schema: Json, prefix: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 API_VERSION: Final = "APIVersion defines the group and version of this object's schema."
 KIND: Final = "Kind is the type of this object, as it is named in its API group."
 _OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
-_METADATA: Final = "Standard object's metadata: its names, labels, owners and the state of its deletion."
+METADATA: Final = "Standard object's metadata: its names, labels, owners and the state of its deletion."
 _FIELDS: Final = {
     "annotations": "Annotations are values that tools store with the object; they cannot be selected by.",
     "creationTimestamp": "CreationTimestamp is a timestamp of the object's creation, set by the server.",
@@ -36,4 +36,4 @@ def described(name: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         field: {**node, "description": _FIELDS[field]} if field in _FIELDS else node
         for field, node in schema["properties"].items()
     }
-    return {**schema, "description": _METADATA, "properties": properties}
+    return {**schema, "description": METADATA, "properties": properties}
