@@ -58,6 +58,7 @@ class Step(msgspec.Struct):
     seconds: float
     reached: int
     cpu: float
+    programs: dict[str, float] = {}  # `cpu` of each
 
 
 class Measured(msgspec.Struct):
@@ -199,10 +200,12 @@ async def measure(
     rest = await at_rest(usage) if rests else None
 
     async def step(act: Awaitable[None], count: Callable[[], Awaitable[int]], wanted: int) -> Step:
-        cpu, began = usage.cpu(), time.monotonic()
+        cpu, programs, began = usage.cpu(), usage.cpu_by_program(), time.monotonic()
         await act
         reached = await until(count, wanted, cap)
-        return Step(seconds=time.monotonic() - began, reached=reached, cpu=usage.cpu() - cpu)
+        seconds, after = time.monotonic() - began, usage.cpu_by_program()
+        used = {name: spent - programs.get(name, 0.0) for name, spent in after.items()}
+        return Step(seconds=seconds, reached=reached, cpu=usage.cpu() - cpu, programs=used)
 
     with Peak(usage.memory) as peak:
         available = await step(create(client, load), lambda: count_available(client), load.pods)
@@ -272,6 +275,8 @@ def _print(each: Measured) -> None:
             f"({step.reached / step.seconds:.0f}/s), "
             f"CPU {step.cpu:.1f} s ({step.cpu / max(step.reached, 1) * 1000:.2f} ms a Pod)"
         )
+        for name, cpu in sorted(step.programs.items(), key=lambda each: -each[1]):
+            print(f"    {name}: {cpu:.1f} s")
     print(f"peak memory {each.memory:.0f} MB")
 
 

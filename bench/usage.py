@@ -21,8 +21,7 @@ class Process:
 
     def cpu(self) -> float:
         """Return the processor time in seconds."""
-        fields = _stat(self._pid)
-        return sum(map(int, fields[11:13])) / _TICKS
+        return sum(map(int, _stat(self._pid)[11:13])) / _TICKS
 
     def memory(self, which: str = "VmRSS") -> float:
         """Return memory in MB."""
@@ -38,6 +37,14 @@ class Processes:
     def cpu(self) -> float:
         """Return the processor time in seconds, that of ended children included."""
         return sum(sum(map(int, _stat(pid)[11:15])) for pid in self._found()) / _TICKS
+
+    def cpu_by_program(self) -> dict[str, float]:
+        """Return the processor time of the processes that run, in seconds."""
+        found: dict[str, float] = {}
+        for pid in self._found():
+            name = _program(pid)
+            found[name] = found.get(name, 0.0) + Process(pid).cpu()
+        return found
 
     def memory(self, which: str = "VmRSS") -> float:
         """Return memory in MB."""
@@ -90,6 +97,14 @@ def family(root: int) -> set[int]:
 def _stat(pid: int) -> list[str]:
     """Return the fields of `stat` after the name."""
     return _read(_PROC / str(pid) / "stat").rpartition(")")[2].split()
+
+
+def _program(pid: int) -> str:
+    """Return the name of a program; of a Python module, the argument after it, such as the parts of a control plane."""
+    arguments = _read(_PROC / str(pid) / "cmdline").split("\0")
+    if "-m" in arguments[:-2]:
+        return arguments[arguments.index("-m") + 2] or "python"
+    return Path(arguments[0]).name
 
 
 def _memory(pid: int, which: str) -> float:

@@ -1,4 +1,4 @@
-"""What the control plane spends on a Pod's life: requests and reconciles, counted instead of timed.
+"""What the control plane spends on a Pod's life: requests, reconciles and decodings, counted instead of timed.
 
 A larger number is a slower cluster. A change that needs more must say why.
 """
@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
 import pytest
 from tests.stage.plane import Stage, on_stage
 
+from ostinato.api import codec
+from ostinato.api.apply import FieldManager
 from ostinato.api.meta import LabelSelector, ObjectMeta
+from ostinato.api.object import Object
+from ostinato.client.views import MetadataOf
 from ostinato.kinds.apps_v1 import Deployment, DeploymentSpec
 from ostinato.kinds.core_v1 import Container, Pod, PodSpec, PodTemplateSpec, Service, ServicePort, ServiceSpec
 from ostinato.plane import scheduler
@@ -24,7 +29,8 @@ from ostinato.plane.controllers.workloads.replicaset.reconciler import ReplicaRe
 from ostinato.plane.node import fleet
 from ostinato.plane.node.agent import NodeAgent
 from ostinato.server.core import Server
-from ostinato.server.request import Answer, Request
+from ostinato.server.request import Answer, Request, body
+from ostinato.server.resources.core.pods import strategy
 from ostinato.server.store.collection import Collection
 from ostinato.server.store.local import LocalIndex
 from ostinato.server.store.records import Event
@@ -39,6 +45,38 @@ CONTROLLERS = (
     "node-lifecycle-controller",
 )
 RECONCILERS = (NodeAgent, DeploymentReconciler, ReplicaReconciler, EndpointsReconciler, EndpointSliceReconciler)
+
+
+class Work:
+    """Calls of functions that take long, by what they do; decoded Pods by class."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls: Counter[str] = Counter()
+        self._patch = monkeypatch
+        self._count(body, "read", lambda request, resource, *_: f"body of {resource.gvr.resource}")
+        self._count(strategy, "validate_pod", lambda *_: "validation of a spec")
+        self._count(strategy, "pod_warnings", lambda *_: "warnings of a spec")
+        self._count(FieldManager, "_settle", lambda *_, **__: "field sets")
+        self._count(codec, "_read", lambda cls, _: f"decoded {cls.__name__}" if _is_pod(cls) else "")
+
+    def _count(self, owner: Any, name: str, what: Callable[..., str]) -> None:
+        function = getattr(owner, name)
+
+        @wraps(function)
+        def counted(*arguments: Any, **options: Any) -> Any:
+            self.calls[what(*arguments, **options)] += 1
+            return function(*arguments, **options)
+
+        self._patch.setattr(owner, name, counted)
+
+    def take(self) -> Counter[str]:
+        """Return the counts since the last call."""
+        found, self.calls = self.calls, Counter()
+        return found
+
+
+def _is_pod(cls: Any) -> bool:
+    return issubclass(cls, Object) and cls.__kind__ is not None and cls.__kind__.gvk.kind == "Pod"
 
 
 class Counts:
@@ -140,3 +178,41 @@ def test_the_requests_and_reconciles_of_a_pods_life(monkeypatch: pytest.MonkeyPa
         assert requests["PUT endpoints"] <= 10
 
     on_stage(play, *CONTROLLERS)
+
+
+def test_the_decodings_and_validations_of_a_pods_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = Work(monkeypatch)
+    labels = {"app": "web"}
+    template = PodTemplateSpec(
+        metadata=ObjectMeta(labels=labels), spec=PodSpec(containers=[Container(name="c", image="budget")])
+    )
+
+    async def play(stage: Stage) -> None:
+        stage.run(scheduler.add_to)
+        stage.run(lambda manager: fleet.add_to(manager, 4, "simulated"), field_manager="kubelet")
+        other = ServiceSpec(ports=[ServicePort(port=80)])  # without a selector
+        await stage.client.create(Service(metadata=ObjectMeta(name="other"), spec=other))
+        await stage.settle()
+        work.take()
+        spec = DeploymentSpec(replicas=PODS, selector=LabelSelector(match_labels=labels), template=template)
+        await stage.client.create(Deployment(metadata=ObjectMeta(name="web"), spec=spec))
+        await until_available(stage, PODS)
+        found = work.take()
+        assert found["body of pods"] == 1, "the others have the same body"
+        assert found["validation of a spec"] == found["warnings of a spec"] == 1
+        assert found["field sets"] <= 30, "those of the Pods are cached, whatever their owner and their address"
+        assert found["decoded Pod"] == PODS, "by the kubelet, to start its containers"
+        assert found["decoded NewPod"] == found["decoded _WrittenPod"] == PODS, "responses, without what is not needed"
+        assert sum(count for what, count in found.items() if what.startswith("decoded")) == 3 * PODS
+        await stage.client.delete(Deployment, "web", propagation="Background")
+
+        async def all_gone() -> bool:
+            return not await stage.client.list(MetadataOf(Pod))
+
+        await stage.until(all_gone)
+        await stage.settle()
+        found = work.take()
+        assert found["decoded Pod"] == PODS, "by the kubelet, to stop them"
+        assert sum(count for what, count in found.items() if what.startswith("decoded")) == PODS
+
+    on_stage(play, *CONTROLLERS, "resourcequota-controller")

@@ -22,20 +22,16 @@ def spec_key(pod: Json) -> bytes:
 
 
 class KnownSpecs:
-    """The specs that passed a check, by key."""
+    """The specs that passed a check, by key. Threads may share it."""
 
     def __init__(self) -> None:
-        self._passed: dict[bytes, None] = {}  # the one that was used last is the last one
+        self._passed: set[bytes] = set()
 
     def has(self, key: bytes) -> bool:
-        if key not in self._passed:
-            return False
-        self._passed[key] = self._passed.pop(key)
-        return True
+        return key in self._passed
 
     def add(self, key: bytes) -> None:
-        if not key:
-            return
-        if len(self._passed) >= _MAX_SPECS:
-            del self._passed[next(iter(self._passed))]
-        self._passed[key] = None
+        if key and len(self._passed) < _MAX_SPECS:
+            self._passed.add(key)
+        elif key:
+            self._passed = {key}
