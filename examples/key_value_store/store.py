@@ -85,7 +85,7 @@ async def stores(store: Store, ctx: Context) -> None:
     found = await ctx.client.get(StatefulSet, name, missing=None)
     version = spec.version if found is None else found.metadata.annotations.get(VERSION, "")
     if version != spec.version:
-        backup = await ctx.apply(job_of(store, "backup", f"before-{spec.version}", url), owner=store)
+        backup = await run_once(ctx, store, job_of(store, "backup", f"before-{spec.version}", url))
         if not is_complete(backup):
             state = readiness_of(backup).state
             waiting = Readiness(
@@ -98,12 +98,18 @@ async def stores(store: Store, ctx: Context) -> None:
     await ctx.apply(cronjob_of(store, url), owner=store)
     ready = readiness_of(running)
     if ready and spec.restore_from not in ("", restored):
-        restore = await ctx.apply(job_of(store, "restore", spec.restore_from, url), owner=store)
+        restore = await run_once(ctx, store, job_of(store, "restore", spec.restore_from, url))
         if not is_complete(restore):
             ready = Readiness("InProgress", f"restore from {spec.restore_from}")
         else:
             restored = spec.restore_from
     await report(ctx, spec.version, url, ready, restored)
+
+
+async def run_once(ctx: Context, store: Store, job: Job) -> Job:
+    """Create a Job unless it exists: its template cannot be changed, and what it does need not be done again."""
+    found = await ctx.client.get(Job, job.metadata.name, missing=None)
+    return await ctx.apply(job, owner=store) if found is None else found
 
 
 async def report(ctx: Context, version: str, url: str, ready: Readiness, restored: str) -> None:

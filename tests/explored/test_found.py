@@ -29,3 +29,11 @@ def test_the_deployment_of_a_former_name_is_deleted() -> None:
     world = "1: early-step @ event MODIFIED foos.samplecontroller.example.dev default/a #2"
     found = explore(sample.foos, scenario=steps, replay=world)
     assert "1 faults dealt" in found.coverage[1]
+
+
+def test_a_change_during_a_backup_does_not_stop_the_store() -> None:
+    """The example applied the Job of the backup again, with another image; the template of a Job is immutable."""
+    example = load(Path(__file__).parents[2] / "examples" / "key_value_store" / "store.py")
+    store = example.Store(metadata=ObjectMeta(name="a"), spec=example.StoreSpec())
+    steps = [create(store), edit(store, version="2"), edit(store, image="python:3.14-slim")]
+    explore(example.stores, scenario=steps, worlds=1, free=["PersistentVolumeClaim"])

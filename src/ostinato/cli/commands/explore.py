@@ -14,8 +14,10 @@ import msgspec
 from ostinato.api.time import Duration, TimeError
 from ostinato.api.wire.yaml import decode_yaml_documents
 from ostinato.cli.error import CommandError
-from ostinato.cli.program.loading import find, load_all
+from ostinato.cli.program.loading import Found, find, load_all
 from ostinato.cli.program.program import Program, definitions_of, program_of
+from ostinato.controllers.controller import Controller
+from ostinato.controllers.front_end import FrontEnd
 from ostinato.manager.hosting import Host
 from ostinato.testing.explore.api import Explored, Options, run
 from ostinato.testing.explore.command import FAULTS, TIMING, CommandRun
@@ -50,11 +52,11 @@ def explore(options: ExploreOptions) -> int:
         return _in_processes(options)
     if options.command_line:
         return _explore_command(options)
-    host = Host()
-    program = program_of(load_all([find(each) for each in options.files], host), host)
+    files = [find(each) for each in options.files]
+    program = _loaded(files)
     scenarios = _scenarios(program, options)
     chosen = _options(program.modules, options, len(scenarios))
-    operator = Operator(program.runnables, program.modules)
+    operator = _operator(program, files)
     for name, steps in scenarios.items():
         _say(f"{name}: {', '.join(map(str, steps))}")
         try:
@@ -65,6 +67,18 @@ def explore(options: ExploreOptions) -> int:
         if found.failed is not None:
             return 1
     return 0
+
+
+def _loaded(files: Sequence[Found]) -> Program:
+    host = Host()
+    return program_of(load_all(files, host), host)
+
+
+def _operator(program: Program, files: Sequence[Found]) -> Operator:
+    """Return what is explored. Each new process loads the program again if some of it can be run only once."""
+    if any(isinstance(each, Controller | FrontEnd) for each in program.runnables):
+        return Operator(lambda: _loaded(files).runnables)
+    return Operator(program.runnables, program.modules)
 
 
 def _explore_command(options: ExploreOptions) -> int:

@@ -1,6 +1,6 @@
 """Explorer: runs the worlds of one operator and scenario, in an order that finds problems early.
 
-1. Two runs without faults, with different seeds: the reference. Fields in which they differ are free.
+1. Two runs without faults, with different seeds and times: the reference. Fields in which they differ are free.
 2. Every fault at every point of the reference run, one a world.
 3. Pairs: a second fault at points that only a world with a first fault has reached, new states first.
 4. Random: several faults, and tasks in random order.
@@ -25,7 +25,7 @@ from ostinato.testing.explore.plan import Fault, Plan
 from ostinato.testing.explore.points import Visit
 from ostinato.testing.explore.quiet_logs import quiet_logs
 from ostinato.testing.explore.world.outcome import Outcome, Problem
-from ostinato.testing.explore.world.run import Run
+from ostinato.testing.explore.world.run import LaterRun, Run
 from ostinato.testing.explore.world.settings import Reference, Subject
 from ostinato.testing.explore.world.state import State
 from ostinato.world import Rng
@@ -74,9 +74,8 @@ class Explorer:
         """Run without faults; the problems of the outcome are those of the operator itself, or of the scenario."""
         with quiet_logs():
             first = self._make_run(self.subject, Plan(self._seed), catalogue.make, None).run()
-            second = self._make_run(
-                self.subject, Plan(self._seed + 1, (), interleaved=True), catalogue.make, None
-            ).run()
+            make_second = LaterRun if self._make_run is Run else self._make_run
+            second = make_second(self.subject, Plan(self._seed + 1, (), interleaved=True), catalogue.make, None).run()
         first.problems = judge_reference(first)
         if not first.problems:
             first.problems = self._agree(first, second)

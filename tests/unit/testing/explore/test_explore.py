@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.testing.explore.operators import careful, forgetful, pond
+from tests.unit.testing.explore.operators import Pond, careful, forgetful, pond
 from tests.unit.testing.explore.restless import restless
 
+from ostinato import BlockingContext, Result, controller
 from ostinato.server.store.records import Write
 from ostinato.testing.explore import Unsurvived, create, delete, edit, explore
 from ostinato.testing.explore.api import Options, run, subject_of
@@ -116,7 +117,7 @@ def test_bookmarks_arrive_while_an_event_is_late() -> None:
 def test_crashes_that_leave_the_same_objects_behind_are_one_world() -> None:
     explorer = Explorer(subject_of(careful, (*SCENARIO, create(pond())), Options()), only=["crash-before", "restart"])
     assert explorer.prepare().problems == []
-    crashes = [each for each in explorer.worlds(60) if len(each.plan.faults) == 1]
+    crashes = [each for each in explorer.worlds(12) if len(each.plan.faults) == 1]
     states = [visit.state for each in crashes for visit in each.visits if visit.point == each.plan.faults[0].at]
     assert len(states) == len(set(states)) == len(crashes) > 10
     assert all(each.dealt for each in crashes)
@@ -133,3 +134,37 @@ def test_the_state_of_objects_ignores_what_differs_between_runs() -> None:
     for objects in (first, second):
         objects.written(Write("configmaps", "default/a", 10, None))
     assert first.state == second.state == 0
+
+
+class Cloud:
+    """An external system that blocks."""
+
+    def __init__(self) -> None:
+        self.sizes: dict[str, int] = {}
+
+    def put(self, name: str, size: int) -> None:
+        self.sizes[name] = size
+
+    def size_of(self, name: str) -> int:
+        return self.sizes.get(name, 0)
+
+
+def periodic(cloud: Cloud) -> list[object]:
+    @controller(Pond, name="periodic")
+    def periodic(parent: Pond, ctx: BlockingContext) -> Result:
+        if cloud.size_of(parent.metadata.name) != parent.spec.size:
+            cloud.put(parent.metadata.name, parent.spec.size)
+        return Result(requeue_after=3.0)
+
+    return [periodic]
+
+
+def test_calls_that_change_nothing_do_not_keep_a_world_from_settling() -> None:
+    explore(periodic, scenario=SCENARIO[:2], external={"cloud": Cloud}, worlds=1)
+
+
+def test_a_crash_in_a_blocking_call_of_an_external_system_is_survived() -> None:
+    found = explore(
+        periodic, scenario=SCENARIO[:2], external={"cloud": Cloud}, replay="1: crash-after @ external cloud.put a #1"
+    )
+    assert "1 faults dealt" in found.coverage[1]

@@ -47,8 +47,9 @@ class External:
         async def call(*args: Any, **options: Any) -> Any:
             replica, faults = self._arrive(name, args)
             self._before(replica, faults)
+            state = state_of_fake(self._fake)
             result = await function(*args, **options)
-            self._after(replica, faults, name, args)
+            self._after(replica, faults, f"{self._name}.{name}{args!r}", state)
             return result
 
         return call
@@ -58,8 +59,9 @@ class External:
         def call(*args: Any, **options: Any) -> Any:
             replica, faults = self._arrive(name, args)
             self._before(replica, faults)
+            state = state_of_fake(self._fake)
             result = function(*args, **options)
-            self._after(replica, faults, name, args)
+            self._after(replica, faults, f"{self._name}.{name}{args!r}", state)
             return result
 
         return call
@@ -76,9 +78,11 @@ class External:
         for fault in faults:
             fault.before_call(self._run, replica)
 
-    def _after(self, replica: Replica, faults: list[FaultKind], name: str, args: tuple[Any, ...]) -> None:
-        self._run.note(replica.name, "external", f"{self._name}.{name}{args!r}")
-        self._run.active()
+    def _after(self, replica: Replica, faults: list[FaultKind], what: str, state: str) -> None:
+        """`state`: of the fake before the call. One that changes nothing, such as a periodic check, is no activity."""
+        self._run.note(replica.name, "external", what)
+        if state_of_fake(self._fake) != state:
+            self._run.active()
         for fault in faults:
             if fault.late:
                 self._run.show(fault)

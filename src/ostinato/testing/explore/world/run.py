@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,6 +43,8 @@ from ostinato.world.simulated.errors import BackgroundError
 if TYPE_CHECKING:
     from ostinato.testing.explore.faults.kind import FaultKind
 
+START: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_LATER: Final = timedelta(seconds=17)
 _QUIET_COLLECTIONS: Final = ("events", "leases.coordination.k8s.io")
 _COLLECTION_DELAY: Final = 1.0  # virtual seconds until garbage is collected
 _MOMENT: Final = 0.01  # seconds in which a request is answered
@@ -119,7 +122,7 @@ class Run:
         return outcome
 
     def _make_world(self) -> World:
-        return Simulation(self.plan.seed, interleave=self.plan.interleaved, keep=0)
+        return Simulation(self.plan.seed, interleave=self.plan.interleaved, keep=0, start=START)
 
     def _execute(self, outcome: Outcome) -> None:
         assert isinstance(self.world, Simulation)
@@ -137,6 +140,7 @@ class Run:
         return Replica(self, name, process, self.world.machine(name), lease)
 
     async def _main(self, outcome: Outcome) -> None:
+        self._loop = asyncio.get_running_loop()
         try:
             await self.server.start(bootstrapped=True)
             for process in self.subject.processes:
@@ -305,7 +309,8 @@ class Run:
         self._deleting[uid] = action
 
     def background(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(coroutine)
+        """Run a coroutine; also called by plain functions of the operator, in whose threads no loop is running."""
+        task = self._loop.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -337,7 +342,7 @@ class Run:
             return
         self.writes += 1
         self.leadership.wrote(replica, operation, status)
-        if operation.subresource:
+        if operation.subresource or self._is_free(operation.kind):
             return
         text = self.stable_text(f"{operation.kind} {operation.key}")
         if operation.verb == "delete" and status < 300:
@@ -345,6 +350,11 @@ class Run:
         elif status == 201 and not self.objects.is_garbage((operation.kind, operation.key)):
             self.made.add(f"{operation.kind} {operation.key}")
             self.record.creates[text] = self.record.creates.get(text, 0) + 1
+
+    def _is_free(self, collection: str) -> bool:
+        """Whether objects of a kind are not compared, nor how often they are made."""
+        kind = self.subject.image.kinds.get(collection)
+        return kind is not None and self.subject.freedom.has(kind.kind)
 
     def collected(self, place: Place, metadata: Metadata) -> None:
         self.note(COLLECTOR, "request", f"delete {place[0]} {metadata.namespace}/{metadata.name}", "200")
@@ -407,3 +417,10 @@ class Run:
         scheme = KnownKinds(self.subject.image.infos)
         transport = UserTransport(lambda: self.server, self.calls, self.world.clock)
         return Client(transport, world=self.world, scheme=scheme, namespace=NAMESPACE, field_manager="kubectl")
+
+
+class LaterRun(Run):
+    """A run that begins some seconds later: fields that depend on the time differ."""
+
+    def _make_world(self) -> World:
+        return Simulation(self.plan.seed, interleave=self.plan.interleaved, keep=0, start=START + _LATER)

@@ -115,8 +115,14 @@ class Settling:
             wrong.append(f"external systems: {outside}, expected {reference.externals[index]}")
         return wrong
 
-    def _existing(self) -> set[str]:
-        return {f"{place[0]} {place[1]}" for place in self._run.objects.metadata}
+    def _unowned(self) -> set[str]:
+        """Return the objects that do not belong to an existing one."""
+        objects = self._run.objects
+        return {
+            f"{place[0]} {place[1]}"
+            for place, each in objects.metadata.items()
+            if not each.owner_references or objects.is_garbage(place)
+        }
 
     def _state(self) -> State:
         run, image = self._run, self._run.subject.image
@@ -129,7 +135,7 @@ class Settling:
     async def quiet(self, outcome: Outcome) -> None:
         """Count what the operator does although nothing is left to do."""
         run = self._run
-        outcome.orphans = [] if scenario_objects(run) else sorted(run.made & self._existing())
+        outcome.orphans = [] if scenario_objects(run) else sorted(run.made & self._unowned())
         outcome.stale_status = stale_statuses(run)
         if self._reference is None:  # everything is reconciled once more by a new process
             for replica in run.living():

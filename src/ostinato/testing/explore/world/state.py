@@ -57,6 +57,10 @@ class Freedom(NamedTuple):
     def joined(self, others: Iterable[tuple[str, Path]]) -> Freedom:
         return Freedom(self.paths | frozenset(others))
 
+    def has(self, kind: str) -> bool:
+        """Whether a kind may differ as a whole."""
+        return (kind, ()) in self.paths
+
     def apply(self, kind: str, value: Any) -> Any:
         """Return the object without what may differ; None if that is all of it."""
         for of, path in self.paths:
