@@ -86,7 +86,7 @@ class Page:
         )
         routes = Routes(about, world.clock, client, self._cluster, self._history, self._stream)
         self._browsers = BrowserServer(world, routes)
-        self._local = LocalServer(world, routes, self._history.receive)
+        self._local = LocalServer(world, routes, self._history.receive, self._browsers.renew)
         self._tasks: list[asyncio.Task[None]] = []
         self._reporter = reporter
 

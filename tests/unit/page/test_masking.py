@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 
 import msgspec
+import pytest
 
 from ostinato.page.history.diff import differences
 from ostinato.page.masking import masking, shown
@@ -50,3 +51,21 @@ def test_digests_are_not_shown_and_need_the_key() -> None:
 def test_malformed_secrets_are_masked_too() -> None:
     assert "hunter2" not in str(masking(KEY)({"data": "hunter2", "metadata": None}))
     assert "hunter2" not in str(masking(KEY)({"data": {"a": {"b": "hunter2"}}, "metadata": {"annotations": "x"}}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "H4sIAAAAAAAA" + "x" * 300,  # a compressed copy, as some tools keep it
+        "password: hunter2",
+        f"was {PASSWORD} before",
+        "a: b\nc: d",
+        ' {"data": {}}',
+        "---",
+    ],
+)
+def test_annotations_that_may_repeat_values_are_masked(text: str) -> None:
+    instance = secret(PASSWORD)
+    instance["metadata"] = {"annotations": {"note": text, "kubernetes.io/service-account.name": "default"}}
+    kept = masking(KEY)(instance)["metadata"]["annotations"]
+    assert shown(kept) == {"note": "***", "kubernetes.io/service-account.name": "default"}

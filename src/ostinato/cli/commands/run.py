@@ -32,7 +32,7 @@ from ostinato.client.config.error import NoConfig
 from ostinato.controllers.failures.trace import shorten
 from ostinato.controllers.reports.observing import Observer
 from ostinato.controllers.sources.namespace_patterns import NamespacePatterns, is_pattern
-from ostinato.manager import Manager, Purpose, Sharding, configure_logging, serve_together
+from ostinato.manager import Manager, Sharding, configure_logging, serve_together
 from ostinato.manager.election.settings import LeaderElection
 from ostinato.manager.hosting import Choices, Host, hosting
 from ostinato.manager.running import Served, new_runner
@@ -259,7 +259,7 @@ async def _run(program: Program, options: RunOptions, cluster: _Cluster) -> None
     if options.embedded and program.webhooks:
         await install_webhooks(program.managers[0], program.webhooks)
     if options.page:
-        cluster = cluster._replace(beside=[*cluster.beside, _page(program, options, cluster)])
+        cluster = cluster._replace(beside=[*cluster.beside, await _page(program, options, cluster)])
     announcing = asyncio.get_running_loop().create_task(_announce(program, cluster.banner))
     try:
         await serve_together(*program.managers, *cluster.beside, leave=cluster.exit)
@@ -273,10 +273,9 @@ def _observer() -> Observer:
     return Reporter("operator", RealClock())
 
 
-def _page(program: Program, options: RunOptions, cluster: _Cluster) -> Served:
+async def _page(program: Program, options: RunOptions, cluster: _Cluster) -> Served:
     """Return the page: of the whole embedded cluster, or of what the program's first manager may see."""
     from ostinato.cli.page.paged_program import PagedProgram, PageOptions  # noqa: PLC0415 - only with a page
-    from ostinato.client.client import Client  # noqa: PLC0415
     from ostinato.page.reporting.reporter import Reporter  # noqa: PLC0415
     from ostinato.page.watching.cluster import Scope  # noqa: PLC0415
 
@@ -286,7 +285,9 @@ def _page(program: Program, options: RunOptions, cluster: _Cluster) -> Served:
         namespaces = manager.caches.defaults.namespaces
         client, scope = manager.connected("page"), Scope(kinds=lambda: reporter.kinds, namespaces=namespaces)
     else:
-        client, scope = Client(connect(Purpose("page")), world=manager.world), Scope()
+        from ostinato.cli.page.paged_plane import page_client  # noqa: PLC0415 - needs ostinato[server]
+
+        client, scope = await page_client(connect, manager.world, writes=options.page_writes), Scope()
     return PagedProgram(manager.world, client, scope, reporter, PageOptions(options.page, options.page_writes))
 
 

@@ -71,6 +71,12 @@ def step_lines(step: Json) -> Iterator[str]:
             yield f"{_time(run['at'])}  {run['controller']} reconciled {run['key']} ({took}): {because}"
             if run["error"]:
                 yield f"              {run['result']}: {run['error']}"
+            for each in step["also"]:
+                yield f"              also because of: {_write(each)}"
+        case "skipped":
+            yield f"              … {step['n']} more steps …"
+        case "reason":
+            yield f"              {step['who']}: {step['why']}   ← the reason that it gave"
         case "unknown":
             if "write" in step:
                 yield _write(step["write"])

@@ -1,4 +1,4 @@
-"""Options of `ostinato top`, `ostinato tree` and `ostinato why`."""
+"""Options of `ostinato top`, `ostinato tree`, `ostinato why` and `ostinato page`."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ _TREE = """Show an object and all that it owns, with readiness. Asks a running p
 _WHY = """Show why an object changed last: the chain of causes, from this change back to the edit that began it. Without
 a running page, shows who wrote which fields."""
 
+_PAGE = """Print a new URL of a running page, for another browser. Its token works once; one that was printed before and
+not used does not work any more."""
+
 
 def add_to(commands: Commands) -> None:
     top = commands.add_parser("top", help="show the queues of controllers, live", description=_TOP)
@@ -33,6 +36,9 @@ def add_to(commands: Commands) -> None:
     top.add_argument("--count", metavar="N", type=int, default=0, help="end after so many samples (default: never)")
     _add_target(commands.add_parser("tree", help="show an object and what it owns", description=_TREE), _tree)
     _add_target(commands.add_parser("why", help="show why an object changed", description=_WHY), _why)
+    page = commands.add_parser("page", help="print a new URL of a running page", description=_PAGE)
+    page.set_defaults(command=_page, prog=page.prog)
+    _add_page(page)
 
 
 def _add_page(parser: argparse.ArgumentParser) -> None:
@@ -67,6 +73,12 @@ def _why(options: argparse.Namespace) -> int:
     from ostinato.cli.commands import why  # noqa: PLC0415
 
     return why.why(_target(options))
+
+
+def _page(options: argparse.Namespace) -> int:
+    from ostinato.cli.commands import page  # noqa: PLC0415
+
+    return page.page(options.socket, _state(options))
 
 
 def _target(options: argparse.Namespace) -> Target:

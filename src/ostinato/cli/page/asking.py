@@ -30,7 +30,13 @@ class PageClient:
 
     async def get(self, path: str, query: Mapping[str, str] | None = None) -> Any:
         """Return an answer. Raises CommandError with the page's error."""
-        request = Request("GET", f"/api/{path}", [*(query or {}).items()])
+        return await self._ask(Request("GET", f"/api/{path}", [*(query or {}).items()]))
+
+    async def renew(self) -> str:
+        """Return a URL of the page with a new token. Raises CommandError with the page's error."""
+        return str((await self._ask(Request("POST", "/token")))["url"])
+
+    async def _ask(self, request: Request) -> Any:
         try:
             async with await self._transport.request(request) as response:
                 body = await response.read()

@@ -7,8 +7,10 @@ from pathlib import Path
 from ostinato.cli.page.address import announce, page_address
 from ostinato.client.client import Client
 from ostinato.manager import Purpose
+from ostinato.manager.connecting import Connect
 from ostinato.page.page import SOCKET, Page, PageSettings
 from ostinato.page.reporting.reporter import Reporter
+from ostinato.plane.access import identities, roles
 from ostinato.plane.controllers import ignore_warning
 from ostinato.plane.plane import Plane, PlaneSettings
 from ostinato.world import World
@@ -59,12 +61,23 @@ class PagedPlane:
         await self.plane.stop()
 
 
+async def page_client(connect: Connect, world: World, *, writes: bool) -> Client:
+    """Return a client with the identity of the page, whose role is created or updated.
+
+    `connect`: connects to a plane in this process, without an identity as an administrator.
+    """
+    identity = identities.PAGE_WRITES if writes else identities.PAGE
+    async with Client(connect(Purpose("page")), world=world) as administrator:
+        await roles.ensure_page(administrator, identity, writes=writes)
+    return Client(connect(Purpose("page", identity=identity)), world=world, warn=ignore_warning)
+
+
 async def start_page(
     world: World, plane: Plane, state: Path, address: str, reporter: Reporter, *, writes: bool
 ) -> Page:
     """Start the page of a plane in this process, and print its URL."""
     host, port = page_address(address)
-    client = Client(plane.connect(Purpose("page")), world=world, warn=ignore_warning)
+    client = await page_client(plane.connect, world, writes=writes)
     settings = PageSettings(
         mode="plane", cluster=str(state), host=host, port=port, socket=state / SOCKET, writes=writes
     )

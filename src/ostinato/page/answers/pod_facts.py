@@ -24,6 +24,7 @@ from ostinato.world import Clock
 _TAIL: Final = 1_000  # lines
 _OPENED: Final = b":\n\n"  # a comment: answers the request before there is a line
 _MAX_LINE: Final = 16 << 10  # characters
+_MAX_PREVIOUS: Final = 4 << 20  # bytes of the log of a previous container, which is read at once
 _MAX_PODS: Final = 50  # with usage
 _MAX_SAMPLES: Final = 180
 _SAMPLE: Final = 5.0  # seconds between two samples
@@ -78,13 +79,13 @@ class PodFacts:
 
     async def log(self, query: Query) -> AsyncGenerator[bytes, None]:
         """Yield the log as server-sent events until the container ends."""
-        name, namespace = query.required("name"), query.required("namespace")
+        name, namespace = query.segment("name"), query.segment("namespace")
         options: LogOptions = {"tail_lines": _TAIL}
         if container := query.text("container"):
             options["container"] = container
         previous = query.flag("previous")
         if previous:
-            options["previous"] = True
+            options |= {"previous": True, "limit_bytes": _MAX_PREVIOUS}
         yield _OPENED
         try:
             if previous:
@@ -100,7 +101,7 @@ class PodFacts:
 
     async def usage(self, query: Query) -> Usage:
         """Take a sample, unless the last one is recent; return all that are known."""
-        where = (query.required("namespace"), query.required("name"))
+        where = (query.segment("namespace"), query.segment("name"))
         samples = self._usage.setdefault(where, deque(maxlen=_MAX_SAMPLES))
         self._usage.move_to_end(where)
         if len(self._usage) > _MAX_PODS:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
+from typing import Final
 
 from ostinato.page.facts import Ref
+
+_MAX_DIGITS: Final = 18
+_UNSAFE: Final = frozenset("/%")
 
 
 class BadQuery(Exception):  # noqa: N818 - named after the condition
@@ -28,12 +32,19 @@ class Query:
             raise BadQuery(f"{name}: required")
         return found
 
+    def segment(self, name: str) -> str:
+        """Return a name that becomes a segment of a path of the API: it cannot lead to another path."""
+        found = self.required(name)
+        if found in (".", "..") or not _UNSAFE.isdisjoint(found):
+            raise BadQuery(f"{name}: must not contain '/' or '%', nor be '.' or '..'")
+        return found
+
     def flag(self, name: str) -> bool:
         return self.text(name) in ("1", "true")
 
     def count(self, name: str, default: int, most: int) -> int:
         text = self.text(name)
-        if text and not text.isdecimal():
+        if text and not (text.isdecimal() and len(text) <= _MAX_DIGITS):
             raise BadQuery(f"{name}: want a number")
         return min(int(text or default), most)
 
@@ -51,8 +62,8 @@ class Query:
             ref = Ref(
                 self.required("apiVersion"),
                 self.required("kind"),
-                self.text("namespace"),
-                self.required("name"),
+                self.segment("namespace") if self.text("namespace") else "",
+                self.segment("name"),
                 self.text("uid"),
             )
             ref.gvk  # noqa: B018 - parses

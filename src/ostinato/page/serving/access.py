@@ -15,7 +15,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterable
 from typing import Final
 
-from ostinato.http.hosts import join_host_port
+from ostinato.http.hosts import bracketed, join_host_port
 from ostinato.http.server import HttpRequest
 from ostinato.world import Ids
 
@@ -23,16 +23,15 @@ LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _WILDCARDS: Final = ("0.0.0.0", "::", "*")  # noqa: S104 - refused
 _MAX_SESSIONS: Final = 100
 _SAME: Final = ("same-origin", "none")  # "none": typed into the address bar
+_DEFAULT_PORT: Final = 80  # browsers leave it out of Host and Origin
 
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
-    "base-uri 'none'; frame-ancestors 'none'; form-action 'none'"
+    "base-uri 'none'; frame-ancestors 'none'; form-action 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 SECURITY_HEADERS: Final = (
-    (
-        "Content-Security-Policy",
-        _POLICY,
-    ),
+    ("Content-Security-Policy", _POLICY),
     ("X-Content-Type-Options", "nosniff"),
     ("Referrer-Policy", "no-referrer"),
     ("Cross-Origin-Opener-Policy", "same-origin"),
@@ -63,13 +62,23 @@ class Access:
     def __init__(self, ids: Ids, host: str, port: int) -> None:
         """`host`, `port`: on which the page listens."""
         names = {host, *LOOPBACK} if is_loopback(host) else {host}
-        self._hosts = frozenset(join_host_port(name, port).lower() for name in names)
+        hosts = {join_host_port(name, port) for name in names}
+        if port == _DEFAULT_PORT:
+            hosts |= {bracketed(name) for name in names}
+        self._hosts = frozenset(each.lower() for each in hosts)
         self._origins = frozenset(f"http://{each}" for each in self._hosts)
         self._ids = ids
-        self._token: str | None = _secret(ids)
+        self._token: str | None = None
         self._sessions: list[str] = []
         self._cookie = f"ostinato-page-{port}"
-        self.url = f"http://{join_host_port(host, port)}/?token={self._token}"
+        self._address = f"http://{join_host_port(host, port)}/"
+        self.url = self.renew()
+
+    def renew(self) -> str:
+        """Return a URL with a new token. The last one is no longer valid, if it was not used; sessions remain."""
+        self._token = _secret(self._ids)
+        self.url = f"{self._address}?token={self._token}"
+        return self.url
 
     def exchange(self, token: str) -> str | None:
         """Return the Set-Cookie header for the token; None if it is not, or no longer, valid."""

@@ -43,6 +43,11 @@ class BrowserServer:
         assert self._access is not None, "started"
         return self._access.url
 
+    def renew(self) -> str:
+        """Return a URL with a new token, for another browser."""
+        assert self._access is not None, "started"
+        return self._access.renew()
+
     async def start(self, host: str, port: int) -> None:
         """Listen. Raises OSError."""
         await self._server.start(host, port)
@@ -87,9 +92,17 @@ class BrowserServer:
 class LocalServer:
     """Start it once, then stop it."""
 
-    def __init__(self, world: World, routes: Routes, receive: Callable[[reports.Reports], object]) -> None:
+    def __init__(
+        self,
+        world: World,
+        routes: Routes,
+        receive: Callable[[reports.Reports], object],
+        renew: Callable[[], str],
+    ) -> None:
+        """`receive`: called with reports. `renew`: returns a URL for another browser."""
         self._routes = routes
         self._receive = receive
+        self._renew = renew
         self._server = SmallHttpServer(self._handle, world.clock, _MAX_CONNECTIONS)
         self._path: Path | None = None
 
@@ -110,6 +123,8 @@ class LocalServer:
             except (msgspec.MsgspecError, BodyTooLarge) as error:
                 return problem(400, f"invalid reports: {error}")
             return HttpResponse(200)
+        if request.path == "/token" and request.method == "POST":
+            return HttpResponse(200, msgspec.json.encode({"url": self._renew()}), JSON)
         if request.path.startswith("/api/") and request.method == "GET":
             return await self._routes.answer(request, request.path.removeprefix("/api/"))
         return problem(404, "no such path")

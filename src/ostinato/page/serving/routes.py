@@ -31,6 +31,7 @@ from ostinato.world import Clock
 JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream; charset=utf-8"
 _MAX_BODY: Final = 64 << 10
+_USER: Final = "a user of this page"
 _logger = logging.getLogger("ostinato.page")
 _encode = msgspec.json.Encoder().encode
 
@@ -142,6 +143,7 @@ class Routes:
             return problem(413, "the body is too large")
         if not ref.uid:
             raise BadQuery("body: ref.uid: required; another object of this name could be deleted")
+        self._history.changes.deleting(ref.uid, _USER)
         await self._client.delete(MetadataOf(view), ref.key, uid=ref.uid)
         _logger.info("object deleted through the page object=%s", ref)
         return _json({})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -29,7 +29,7 @@ def shell(request: HttpRequest, query: Query, client: Client) -> HttpUpgrade:
     key = headers.get("sec-websocket-key", "")
     if headers.get("upgrade", "").lower() != "websocket" or not key or headers.get("sec-websocket-version") != "13":
         raise BadQuery("a shell needs a WebSocket")
-    name, namespace, container = query.required("name"), query.required("namespace"), query.text("container")
+    name, namespace, container = query.segment("name"), query.segment("namespace"), query.text("container")
     offered = [each.strip() for each in headers.get("sec-websocket-protocol", "").split(",")]
 
     async def run(connection: Duplex) -> None:
@@ -45,11 +45,14 @@ def shell(request: HttpRequest, query: Query, client: Client) -> HttpUpgrade:
     return HttpUpgrade(handshake(key, PROTOCOL if PROTOCOL in offered else ""), run)
 
 
+_Cells = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
+
+
 class _Size(msgspec.Struct, rename="pascal"):
     """The size of the terminal, in characters."""
 
-    width: int
-    height: int
+    width: _Cells
+    height: _Cells
 
 
 class _Session:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.page.browser import paged
 
+from ostinato.cli.page.asking import asked
+from ostinato.http.request import parse_head
+from ostinato.http.server import HttpRequest
 from ostinato.page.page import PageSettings
+from ostinato.page.serving.access import Access, Refused
+from ostinato.world import World
 
 PATHS = (
     "/",
@@ -220,5 +226,71 @@ def test_connections_are_limited() -> None:
                     writer.close()
             await asyncio.sleep(0.05)
             assert (await browser.request("/")).status == 401
+
+    run(test())
+
+
+def test_browsers_leave_out_the_default_port() -> None:
+    access = Access(World.real().ids, "127.0.0.1", 80)
+    for host in ("127.0.0.1", "127.0.0.1:80", "localhost", "[::1]"):
+        access.check_host(head(host))
+        access.check_site(head(host), changes=True)
+    with pytest.raises(Refused):
+        Access(World.real().ids, "127.0.0.1", 8420).check_host(head("127.0.0.1"))
+
+
+def head(host: str) -> HttpRequest:
+    async def read(_: int) -> bytes:
+        return b""
+
+    return HttpRequest(parse_head(f"GET / HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}".encode()), read)
+
+
+def test_a_second_browser_needs_a_new_token(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with paged(socket=tmp_path / "page.sock") as (browser, _):
+            await browser.log_in()
+            first, browser.cookie = browser.cookie, ""
+            assert (await browser.request(f"/?token={browser.token}")).status == 401
+            async with asked(tmp_path / "page.sock", World.real()) as page:
+                unused = (await page.renew()).partition("token=")[2]
+                browser.token = (await page.renew()).partition("token=")[2]
+            assert (await browser.request(f"/?token={unused}")).status == 401, "only the last one works"
+            await browser.log_in()
+            assert browser.cookie != first
+            for cookie in (first, browser.cookie):
+                browser.cookie = cookie
+                assert (await browser.request("/api/about")).status == 200
+            refused = await browser.request("/token", browser.origin, *JSON, method="POST", body="{}")
+            assert refused.status == 405, "a browser cannot ask for a token"
+
+    run(test())
+
+
+QUERIES = (
+    "/api/pods/log?namespace=default%2Fsecrets&name=a",
+    "/api/pods/log?namespace=default&name=..",
+    "/api/pods/usage?namespace=..&name=a",
+    "/api/pods/usage?namespace=a&name=b%2Fc",
+    "/api/object?apiVersion=v1&kind=Pod&namespace=a%252Fb&name=c",
+    "/api/why?apiVersion=v1&kind=Pod&namespace=a&name=.",
+    "/api/objects?limit=" + "9" * 5000,
+    "/api/objects?limit=-1",
+    "/api/objects?labels=%3D%3D%3D",
+    "/api/history?from=nan",
+    "/api/history?to=1e999",
+    "/api/object?apiVersion=a%2Fb%2Fc&kind=Pod&name=a",
+)
+
+
+def test_names_cannot_lead_to_other_paths_and_numbers_are_bounded() -> None:
+    async def test() -> None:
+        async with paged(writes=True) as (browser, _):
+            await browser.log_in()
+            for path in QUERIES:
+                assert (await browser.request(path)).status == 400, path
+            upgrade = await browser.request("/api/pods/exec?namespace=..&name=b", browser.origin, *UPGRADE)
+            assert upgrade.status == 400
+            assert (await browser.request("/api/why?write=" + "9" * 5000)).status == 404
 
     run(test())
