@@ -141,7 +141,12 @@ def test_a_killed_pod_is_replaced_and_the_page_shows_the_healing(
     screenshot("pod-healed")
     start.get_by_role("link", name="Deployment default/healing", exact=True).click()
     start.get_by_role("link", name=re.compile("Why was Pod healing-.* created")).first.click()
-    expect(headline(start)).to_contain_text(f"deleted Pod {victim}")
+    expect(headline(start)).to_contain_text(f"was created because a user of this page deleted Pod {victim}.")
+    chain = start.get_by_role("list", name="From the cause to the effect").get_by_role("listitem")
+    expect(chain).to_have_count(3)
+    expect(chain.nth(0)).to_contain_text(f"a user of this page deleted Pod default/{victim}")
+    expect(chain.nth(1)).to_contain_text("replicaset-controller reconciled")
+    expect(chain.nth(2)).to_contain_text("replicaset-controller created Pod")
 
 
 def test_what_keeps_this_object_from_being_deleted_is_answered_in_three_clicks(

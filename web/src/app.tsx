@@ -101,7 +101,7 @@ function Top(): JSX.Element {
       <Search />
       <span class={`connection connection-${connection.value}`} role="status">
         <span class="connection-dot" aria-hidden="true" />
-        {{ connecting: "Connecting", live: "Live", lost: "Connection lost, retrying", unauthorized: "No access" }[connection.value]}
+        {{ connecting: "Connecting", live: "Live", hidden: "Paused", lost: "Connection lost, retrying", unauthorized: "No access" }[connection.value]}
       </span>
       <button type="button" class="button button-quiet" onClick={nextTheme} aria-label={`Theme: ${THEMES[theme.value]}`}>{THEMES[theme.value]}</button>
       <button type="button" class="button button-quiet" onClick={() => (helpOpen.value = true)} aria-label="Help: keys">?</button>
@@ -126,7 +126,7 @@ function Unauthorized(): JSX.Element {
   return (
     <div class="empty empty-page">
       <h1 tabIndex={-1} class="empty-title">This browser has no access</h1>
-      <p class="quiet">The address that the command printed works once. Restart the command, or open its newest address in this browser.</p>
+      <p class="quiet">The address that the command printed works once. <code>ostinato page</code> prints a new one.</p>
     </div>
   );
 }

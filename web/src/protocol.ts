@@ -55,9 +55,12 @@ export interface ObjectDetail {
 
 export type Step =
   | { type: "write"; write: Write }
-  | { type: "reconcile"; reconcile: Reconcile }
+  | { type: "reconcile"; reconcile: Reconcile; also?: Write[] }
   | { type: "user"; who: string; write: Write }
-  | { type: "unknown"; why: string; write?: Write };
+  | { type: "reason"; who: string; why: string }
+  | { type: "unknown"; why: string; write?: Write }
+  | { type: "skipped"; n: number };
+export interface Explained { chain: Step[]; origins?: Step[] }
 
 export interface Usage { samples: { at: number; cpu: number; memory: number }[]; error?: string | null }
 export interface Verdict { node: string; plugin: string; reason: string; score: number | null }

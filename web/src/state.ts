@@ -2,7 +2,7 @@
 import { computed, signal } from "@preact/signals";
 import type { About, Alarm, Batch, ControllerStats, Graph, Reconcile, Write } from "./protocol";
 
-export type Connection = "connecting" | "live" | "lost" | "unauthorized";
+export type Connection = "connecting" | "live" | "hidden" | "lost" | "unauthorized";
 export interface Sample { at: number; stats: ControllerStats }
 
 const KEPT = 2000; // writes and reconciles, each

@@ -7,10 +7,13 @@ import { about, alarms, apply, connection, graph, reconciles, setTime, writes } 
 const RETRY = [1000, 2000, 5000, 10000];
 const RESTORED = 300; // seconds
 const HIDDEN_LIMIT = 40; // batches that wait for a frame; a hidden tab has no frames
+const HIDDEN = 20_000; // milliseconds until a hidden tab ends its stream: a browser has few connections, and it costs the process
 
 let pending: Batch[] = [];
 let frame = 0;
 let failures = 0;
+let stream: EventSource | null = null;
+let hiding = 0; // timer
 
 function flush(): void {
   frame = 0;
@@ -35,7 +38,11 @@ export async function follow(): Promise<void> {
     retry();
     return;
   }
-  const source = new EventSource("/api/stream");
+  if (document.hidden) {
+    hide();
+    return;
+  }
+  const source = (stream = new EventSource("/api/stream"));
   const fail = (): void => {
     if (source.readyState === EventSource.CLOSED) return;
     source.close();
@@ -65,6 +72,22 @@ async function restore(): Promise<void> {
     apply(history.batches);
   });
 }
+
+/** End the stream of a hidden tab; what it misses is read from the history when it is shown again. */
+function hide(): void {
+  stream?.close();
+  stream = null;
+  connection.value = "hidden";
+}
+
+document.addEventListener("visibilitychange", () => {
+  clearTimeout(hiding);
+  if (document.hidden) hiding = window.setTimeout(() => connection.value === "live" && hide(), HIDDEN);
+  else if (connection.value === "hidden") {
+    connection.value = "connecting";
+    void follow();
+  }
+});
 
 function retry(): void {
   if (connection.value !== "unauthorized") connection.value = "lost";

@@ -107,25 +107,27 @@ class CachedClient(CachedReader, Writer):
         return patched
 
     async def _delete_object(self, target: AnyObject, options: DeletionOptions, *, missing_ok: bool) -> None:
-        await self._answered(self.live.delete(target, missing_ok=missing_ok, **options), options)
-        key = access.key(target)
-        self._deleted(view_like(target), key.name, key.namespace or None, options, access.uid(target))
+        deleting = self.live._delete_object(target, options, missing_ok=missing_ok)
+        answer = await self._answered(deleting, options)
+        if not options.get("dry_run"):
+            key = access.key(target)
+            self._deleted(view_like(target), key.name, key.namespace or None, access.uid(target), answer)
 
     async def _delete_key(
         self, kind: Kind[Any], name: Key, namespace: str | None, options: DeletionOptions, *, missing_ok: bool
     ) -> None:
-        deleting = self.live.delete(kind, name, namespace=namespace, missing_ok=missing_ok, **options)
-        await self._answered(deleting, options)
-        self._deleted(view_of(kind), name, namespace, options, options.get("uid", ""))
-
-    def _deleted(self, view: View[Any], name: Key, namespace: str | None, options: DeletionOptions, uid: str) -> None:
-        """Record a deletion with the caches of the kind."""
+        deleting = self.live._delete_key(kind, name, namespace, options, missing_ok=missing_ok)
+        answer = await self._answered(deleting, options)
         if not options.get("dry_run"):
-            writes = current_own_writes()
-            if writes is not None and writes.on_delete is not None:
-                writes.on_delete(OwnDeletion(view.gvk, self._key(view, name, namespace), uid))
-            for informer in self._lookup.watching(MetadataOf(view)):
-                self._tracker.deleted(informer, self._key(view, name, namespace, informer), uid)
+            self._deleted(view_of(kind), name, namespace, options.get("uid", ""), answer)
+
+    def _deleted(self, view: View[Any], name: Key, namespace: str | None, uid: str, answer: bytes) -> None:
+        """Record a deletion with the caches of the kind."""
+        writes = current_own_writes()
+        if writes is not None and writes.on_delete is not None and answer:
+            writes.on_delete(OwnDeletion.of(view.gvk, self._key(view, name, namespace), uid, answer))
+        for informer in self._lookup.watching(MetadataOf(view)):
+            self._tracker.deleted(informer, self._key(view, name, namespace, informer), uid)
 
     async def delete_all_of(
         self,

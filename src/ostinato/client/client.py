@@ -228,27 +228,29 @@ class Client(Reader, Writer, AsyncClosable):
             timeout=options.get("timeout"),
         )
 
-    async def _delete_object(self, target: AnyObject, options: DeletionOptions, *, missing_ok: bool) -> None:
+    async def _delete_object(self, target: AnyObject, options: DeletionOptions, *, missing_ok: bool) -> bytes:
         view = view_like(target)
         info = view.info or await self._requests.resolve(view)
         where = self._requests.target_of(info, target)
-        await self._delete(where, {"uid": uid(target), **options}, missing_ok=missing_ok)
+        return await self._delete(where, {"uid": uid(target), **options}, missing_ok=missing_ok)
 
     async def _delete_key(
         self, kind: Kind[Any], name: Key, namespace: str | None, options: DeletionOptions, *, missing_ok: bool
-    ) -> None:
+    ) -> bytes:
         info = await self._requests.resolve(view_of(kind))
-        await self._delete(self._requests.target(info, name, namespace), options, missing_ok=missing_ok)
+        return await self._delete(self._requests.target(info, name, namespace), options, missing_ok=missing_ok)
 
-    async def _delete(self, where: Target, options: DeletionOptions, *, missing_ok: bool) -> None:
+    async def _delete(self, where: Target, options: DeletionOptions, *, missing_ok: bool) -> bytes:
+        """Return the response: the object, or a Status if it is gone; b"" if it did not exist."""
         content = Content(body=deletion_body(options), timeout=options.get("timeout"))
         try:
-            await self._requests.send("DELETE", where, content)
+            return await self._requests.send("DELETE", where, content)
         except NoSuchKind:
             raise
         except NotFound:
             if not missing_ok:
                 raise
+            return b""
 
     async def delete_all_of(
         self,

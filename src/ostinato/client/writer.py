@@ -109,11 +109,11 @@ class Writer:
         """Patch the object with a key."""
 
     @abstractmethod
-    async def _delete_object(self, target: AnyObject, options: DeletionOptions, *, missing_ok: bool) -> None:
+    async def _delete_object(self, target: AnyObject, options: DeletionOptions, *, missing_ok: bool) -> object:
         """Delete an object that was read or built."""
 
     @abstractmethod
     async def _delete_key(
         self, kind: Kind[Any], name: Key, namespace: str | None, options: DeletionOptions, *, missing_ok: bool
-    ) -> None:
+    ) -> object:
         """Delete the object with a key."""

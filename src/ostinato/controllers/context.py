@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from logging import Logger
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, cast, overload
 
 from ostinato.api import accessors as access
 from ostinato.api.accessors import AnyObject
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 A = TypeVar("A", bound=AnyObject)
 T = TypeVar("T")
+_MAX_EXPLANATIONS: Final = 5
+_MAX_EXPLANATION: Final = 500  # characters
 
 
 class Context:
@@ -87,6 +89,14 @@ class Context:
     def name(self) -> str:
         """Name of the controller, which is its field manager."""
         return self.reconcile.controller
+
+    def explain(self, text: str) -> None:
+        """Record why this run acts, where no change of an object says so: a timeout, a measurement, another system.
+
+        For the live page, whose chain of causes then begins here. Call it only if the run acts for this reason.
+        """
+        if len(self.reconcile.explanations) < _MAX_EXPLANATIONS:
+            self.reconcile.explanations.append(text[:_MAX_EXPLANATION])
 
     def now(self) -> Time:
         return Time.of(self.world.clock.now())

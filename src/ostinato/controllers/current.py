@@ -23,6 +23,7 @@ class Reconcile(msgspec.Struct, frozen=True, kw_only=True):
     gvk: GroupVersionKind | None  # of the reconciled object; None if the controller has no kind
     why: Why
     attempt: int  # 1 plus the number of consecutive failures
+    explanations: list[str] = msgspec.field(default_factory=list)  # why it acts, in the reconciler's words
 
 
 _current: ContextVar[Reconcile | None] = ContextVar("ostinato.controllers.reconcile", default=None)

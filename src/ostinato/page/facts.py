@@ -74,7 +74,7 @@ class Write(Fact, frozen=True, kw_only=True):
 
 
 class Reconcile(Fact, frozen=True, kw_only=True):
-    """One run of a controller, or one decision of the scheduler."""
+    """One run of a controller, or one decision of the scheduler. `explanations`: why it acts, in its own words."""
 
     id: str
     at: float  # when it ended
@@ -87,6 +87,7 @@ class Reconcile(Fact, frozen=True, kw_only=True):
     reasons: list[str] = []
     causes: list[State] = []
     writes: list[State] = []
+    explanations: list[str] = []
 
 
 class ControllerStats(Fact, frozen=True, kw_only=True):
@@ -171,13 +172,20 @@ class Tree(Fact, frozen=True, kw_only=True):
 
 
 class Step(Fact, frozen=True, kw_only=True):
-    """Of a chain of causes, newest first."""
+    """Of a chain of causes, newest first.
 
-    type: Literal["write", "reconcile", "user", "unknown"]
+    - `also`: of a reconcile, further causes that are as relevant as the next step.
+    - `who`, `why`: of the last step: the user; the controller and the reason that it gave; why the cause is unknown.
+    - `n`: of skipped steps, their number.
+    """
+
+    type: Literal["write", "reconcile", "user", "reason", "unknown", "skipped"]
     write: Write | msgspec.UnsetType = msgspec.UNSET
     reconcile: Reconcile | msgspec.UnsetType = msgspec.UNSET
+    also: list[Write] = []
     who: str | msgspec.UnsetType = msgspec.UNSET
     why: str | msgspec.UnsetType = msgspec.UNSET
+    n: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class Denied(Fact, frozen=True):

@@ -38,25 +38,29 @@ class Observed:
         self.facts = ClusterFacts(world.clock, self.cluster)
         self.pods = PodFacts(world.clock, self._own, self.cluster, self.history.placements)
         self._symptoms = Symptoms(world.clock, self.cluster, self.history.alarms, self.history.graph)
-        self._reporter = Reporter("test", world.clock)
+        self.reporter = Reporter("test", world.clock)
         self._tasks: list[asyncio.Task[None]] = []
         self._manager: Manager | None = None
 
     async def start(self, add: Callable[[Manager], object] | None = None) -> None:
         """Begin to watch. `add`: adds controllers."""
         create = asyncio.get_running_loop().create_task
-        self._tasks = [create(self.cluster.run()), create(self._reporter.run(self._receive))]
+        self._tasks = [create(self.cluster.run()), create(self.reporter.run(self._receive))]
         if add is not None:
-            self._manager = Manager(
-                connect=lambda _: InProcessTransport(self.server),
-                client=ClientOptions(field_manager="operator"),
-                world=self.world,
-                observer=self._reporter,
-            )
+            self._manager = self.new_manager()
             add(self._manager)
             self._tasks.append(create(self._manager.serve()))
         await self.world.clock.sleep(2.0)
         await self.cluster.synced()
+
+    def new_manager(self) -> Manager:
+        """Return the manager of the controllers."""
+        return Manager(
+            connect=lambda _: InProcessTransport(self.server),
+            client=ClientOptions(field_manager="operator"),
+            world=self.world,
+            observer=self.reporter,
+        )
 
     async def stop(self) -> None:
         if self._manager is not None:

@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useResource } from "../api";
 import { clock, duration, exact, fullName, past, value } from "../format";
-import type { Change, Reconcile, Ref, Step, Write } from "../protocol";
+import type { Change, Explained, Reconcile, Ref, Step, Write } from "../protocol";
 import { controllerHref, objectHref, refParams } from "../route";
 import { Empty, ObjectLink, Pill, Show, Since } from "./basics";
 
@@ -51,16 +51,16 @@ export function WriteList({ writes, of }: { writes: Write[]; of?: Ref }): JSX.El
 
 /** The chain of causes of one write, or of the last write of an object, from its origin down to the effect. */
 export function Why({ of, write }: { of: Ref; write: string | null }): JSX.Element {
-  const chain = useResource<{ chain: Step[] }>("why", write ? { write } : refParams(of));
-  return <Show of={chain.value}>{({ chain: steps }) => <Chain steps={steps} />}</Show>;
+  const chain = useResource<Explained>("why", write ? { write } : refParams(of));
+  return <Show of={chain.value}>{(explained) => <Chain {...explained} />}</Show>;
 }
 
-function Chain({ steps }: { steps: Step[] }): JSX.Element {
-  if (!steps.length) return <Empty title="No cause is known">The history of the page does not reach back to this write.</Empty>;
-  const ordered = [...steps].reverse(); // sent newest first; read from cause to effect
+function Chain({ chain, origins }: Explained): JSX.Element {
+  if (!chain.length) return <Empty title="No cause is known">The history of the page does not reach back to this write.</Empty>;
+  const ordered = [...chain].reverse(); // sent newest first; read from cause to effect
   return (
     <div class="why">
-      <p class="why-headline">{headline(ordered)}</p>
+      <p class="why-headline">{headline(ordered, origins ?? [])}</p>
       <ol class="chain" aria-label="From the cause to the effect">
         {ordered.map((step, index) => <ChainStep key={index} step={step} effect={index === ordered.length - 1} />)}
       </ol>
@@ -71,31 +71,65 @@ function Chain({ steps }: { steps: Step[] }): JSX.Element {
 /** A deletion leaves no trace of its author in managedFields. */
 const who = (name: string): string => (name === "unknown" ? "a client that is not recorded" : name);
 
-function headline(steps: Step[]): JSX.Element {
-  const origin = steps[0];
+/** One sentence: the effect, and the first cause, or all of them. */
+function headline(steps: Step[], origins: Step[]): JSX.Element {
   const effect = steps.at(-1);
-  if (!origin || !effect) return <></>;
-  const result = effect.type === "write" || effect.type === "user" ? effect.write : null;
-  const target = result && <>{result.ref.kind} <strong>{result.ref.name}</strong> was {result.verb === "status" ? "updated" : past(result)}</>;
-  if (origin.type === "user") {
-    const field = origin.write.diff?.[0];
-    return (
-      <>
-        {target ?? "This happened"} because <strong>{who(origin.who)}</strong> {past(origin.write)} {origin.write.ref.kind}{" "}
-        <strong>{origin.write.ref.name}</strong>
-        {field && origin.write.verb === "update" && <> (<code>{field.path}</code>: {value(field.old)} → {value(field.new)})</>}.
-      </>
-    );
+  const result = effect?.type === "write" || effect?.type === "user" ? effect.write : null;
+  const target = result ? <>{result.ref.kind} <strong>{result.ref.name}</strong> was {result.verb === "status" ? "updated" : past(result)}</> : <>This happened</>;
+  const first = steps.find((step) => step.type === "write");
+  const known = (origins.length ? origins : steps.slice(0, 1)).filter((origin) => origin.type !== "unknown");
+  if (known.length) return <>{target} {known.map((origin, index) => <span key={index}>{index > 0 && ", and "}because {cause(origin)}</span>)}.</>;
+  const unknown = steps[0]?.type === "unknown" ? steps[0].why : "its history is not complete";
+  return (
+    <>
+      {target}
+      {first && first !== effect && <> after <strong>{first.write.author}</strong> {past(first.write)} {first.write.ref.kind} <strong>{first.write.ref.name}</strong></>}
+      ; the first cause is not known: {unknown}
+    </>
+  );
+}
+
+function cause(origin: Step): JSX.Element {
+  switch (origin.type) {
+    case "user": {
+      const { write } = origin;
+      const field = write.verb === "update" ? write.diff?.[0] : undefined;
+      return (
+        <>
+          <strong>{who(origin.who)}</strong> {past(write)} {write.ref.kind} <strong>{write.ref.name}</strong>
+          {field && <> (<code>{field.path}</code>: {value(field.old)} → {value(field.new)})</>}
+        </>
+      );
+    }
+    case "reason":
+      return <><strong>{origin.who}</strong> found that {origin.why}</>;
+    case "reconcile":
+      return <><strong>{origin.reconcile.controller}</strong> reconciled {origin.reconcile.key}: {origin.reconcile.reasons.join(", ") || "no reason was recorded"}</>;
+    case "write":
+      return <><strong>{origin.write.author}</strong> {past(origin.write)} {origin.write.ref.kind} <strong>{origin.write.ref.name}</strong></>;
+    default:
+      return <>of something that is not known</>;
   }
-  if (origin.type === "unknown") return <>{target ?? "This happened"}; the first cause is not known: {origin.why}</>;
-  if (origin.type === "reconcile") return <>{target ?? "This happened"} because <strong>{origin.reconcile.controller}</strong> reconciled {origin.reconcile.key}: {origin.reconcile.reasons.join(", ") || "no reason was recorded"}.</>;
-  return <>{target ?? "This happened"} after <strong>{origin.write.author}</strong> {past(origin.write)} {origin.write.ref.kind} <strong>{origin.write.ref.name}</strong>.</>;
 }
 
 function ChainStep({ step, effect }: { step: Step; effect: boolean }): JSX.Element {
   switch (step.type) {
     case "reconcile":
-      return <li class="step step-reconcile"><ReconcileLine reconcile={step.reconcile} /></li>;
+      return (
+        <li class="step step-reconcile">
+          <ReconcileLine reconcile={step.reconcile} />
+          {step.also && step.also.length > 0 && (
+            <div class="also">
+              also because
+              <ul>{step.also.map((write) => <li key={write.id}>{who(write.author)} {past(write)} <ObjectLink of={write.ref} /> <a class="why-link" href={objectHref(write.ref, { tab: "why", write: write.id })} aria-label={`Why was ${write.ref.kind} ${write.ref.name} ${past(write)}?`}>Why?</a></li>)}</ul>
+            </div>
+          )}
+        </li>
+      );
+    case "reason":
+      return <li class="step step-user"><span class="step-title"><strong>{step.who}</strong> found that {step.why}</span></li>;
+    case "skipped":
+      return <li class="step step-skipped quiet">{step.n} more steps of the same kind</li>;
     case "unknown":
       return <li class="step step-unknown"><span class="step-title">Unknown</span> <span class="quiet">{step.why}</span>{step.write && <div class="quiet">{step.write.author} {past(step.write)} <ObjectLink of={step.write.ref} /></div>}</li>;
     default:

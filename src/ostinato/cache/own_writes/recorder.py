@@ -47,11 +47,43 @@ class OwnWrite(msgspec.Struct, frozen=True):
 
 
 class OwnDeletion(msgspec.Struct, frozen=True):
-    """One accepted deletion. `uid`: "" if the request named none."""
+    """One accepted deletion.
+
+    - `uid`: "" if neither the request nor the response names it.
+    - `resource_version`: of the object in the response: marked for deletion, or removed. "" if the response is only a
+      Status: the object is gone.
+    """
 
     gvk: GroupVersionKind
     key: NamespacedName
     uid: str
+    resource_version: str = ""
+
+    @classmethod
+    def of(cls, gvk: GroupVersionKind, key: NamespacedName, uid: str, response: bytes) -> OwnDeletion:
+        try:
+            found = _decode_deletion(response)
+        except msgspec.MsgspecError:
+            return cls(gvk, key, uid)
+        if found.kind == "Status":
+            return cls(gvk, key, uid or found.details.uid)
+        return cls(gvk, key, uid or found.metadata.uid, found.metadata.resource_version)
+
+
+class _Identity(msgspec.Struct, frozen=True, rename="camel"):
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Deletion(msgspec.Struct):
+    """The response to a deletion: an object, or a Status."""
+
+    kind: str = ""
+    metadata: _Identity = _Identity()
+    details: _Identity = _Identity()
+
+
+_decode_deletion = msgspec.json.Decoder(_Deletion).decode
 
 
 OnDelete = Callable[[OwnDeletion], object]

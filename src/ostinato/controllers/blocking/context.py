@@ -85,6 +85,10 @@ class BlockingContext:
         """Clock, randomness, ids and threads. Its coroutines are called with `wait`."""
         return self._context.world
 
+    def explain(self, text: str) -> None:
+        """As `Context.explain`: record why this run acts, where no change of an object says so."""
+        self._context.explain(text)
+
     def now(self) -> Time:
         """The time of the world's clock."""
         return self._context.now()

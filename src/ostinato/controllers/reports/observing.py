@@ -74,7 +74,7 @@ class Observer(Protocol):
         """The server accepted a write; if it changed nothing, the resourceVersion is an earlier one."""
 
     def deleted(self, run: Reconcile, deletion: OwnDeletion, /) -> None:
-        """The server accepted a deletion."""
+        """The server accepted a deletion; if it changed nothing, the resourceVersion is an earlier one."""
 
     def finished(self, run: Reconcile, outcome: RunOutcome, /) -> None: ...
 

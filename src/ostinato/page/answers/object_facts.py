@@ -75,7 +75,10 @@ class ObjectFact(Fact, frozen=True, kw_only=True):
 
 
 class Chain(Fact, frozen=True):
+    """`origins`: the first causes of all branches, that of the chain first."""
+
     chain: list[Step]
+    origins: list[Step]
 
 
 class ObjectFacts:
@@ -121,13 +124,14 @@ class ObjectFacts:
         changes = history.changes.of_object(ref)
         if not changes:
             self._find(ref)
-            return Chain([Step(type="unknown", why=f"{ref} has not changed since this page began to watch it")])
+            unknown = Step(type="unknown", why=f"{ref} has not changed since this page began to watch it")
+            return Chain([unknown], [unknown])
         others = [each for each in changes if each.shown().verb != "status"]
         return await self._chain((others or changes)[-1])
 
     async def _chain(self, change: Change) -> Chain:
         await self._clock.sleep(change.at + SETTLED - self._clock.wall())
-        return Chain(chain(change, self._history.changes, self._history.runs))
+        return Chain(*chain(change, self._history.changes, self._history.runs))
 
     def _find(self, ref: Ref) -> tuple[Ref, Json, float | None]:
         """Return the object with its whole reference; when it was removed, if it is gone."""

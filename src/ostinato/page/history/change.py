@@ -14,6 +14,7 @@ from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.cache.store.entry import Entry
 from ostinato.page.facts import Difference, Ref, Verb, Write
 from ostinato.page.history.authors import Author, author_of
+from ostinato.page.history.content import Content, content_of
 from ostinato.page.history.diff import differences, summary
 
 Json = dict[str, Any]
@@ -33,6 +34,7 @@ class Change:
         "_packed",
         "_shown",
         "at",
+        "completes_deletion",
         "controller",
         "gvk",
         "is_deletion",
@@ -58,6 +60,7 @@ class Change:
         self.is_deletion = change == "delete" or (
             change == "update" and after.is_being_deleted and before is not None and not before.is_being_deleted
         )
+        self.completes_deletion = change == "delete" and after.is_being_deleted  # which was requested before
         self.run = ""
         self.controller = ""
         self._before = before
@@ -96,6 +99,13 @@ class Change:
             "nodeName"
         )
 
+    def shortens_grace(self) -> bool:
+        """Whether the change is the first of two by which an object is removed: its grace period became 0."""
+        if self.type != "update" or (self._after is not None and not self._after.is_being_deleted):
+            return False
+        old, new = ((each or {}).get("metadata") or {} for each in self.states())
+        return bool(old.get("deletionGracePeriodSeconds")) and new.get("deletionGracePeriodSeconds") == 0
+
     def made_by(self, run: str, controller: str) -> None:
         self.run, self.controller = run, controller
 
@@ -110,9 +120,18 @@ class Change:
 
     def shown(self) -> Write:
         """Return the change as a fact, without its differences. Decodes the states the first time."""
+        return self._write(self._seen)
+
+    @property
+    def content(self) -> Content:
+        """What the change changed. Decodes the states the first time."""
+        return self._seen.content
+
+    @property
+    def _seen(self) -> _Shown:
         if self._shown is None:
             self._shown, _ = self._decoded()
-        return self._write(self._shown)
+        return self._shown
 
     def with_diff(self) -> Write:
         """Return the change as a fact, with its differences."""
@@ -137,19 +156,20 @@ class Change:
         if self.type == "delete":
             return _Shown("delete", Author(), "removed"), []
         found = differences(before, after)
+        content = content_of(before, after, found)
         if self.type == "create":
-            return _Shown("create", author_of(None, after), "created"), found
+            return _Shown("create", author_of(None, after), "created", content), found
         author = author_of(before, after, [each.path for each in found])
         if self.is_deletion:
-            return _Shown("delete", author, _DELETION), found
-        is_status = bool(found) and all(each.path.startswith("status.") for each in found)
-        return _Shown("status" if is_status else "update", author, summary(found)), found
+            return _Shown("delete", author, _DELETION, content), found
+        return _Shown("status" if content.is_status else "update", author, summary(found), content), found
 
 
 class _Shown(msgspec.Struct, frozen=True):
     verb: Verb
     author: Author
     summary: str
+    content: Content = Content()
 
 
 def _size(entry: Entry) -> int:

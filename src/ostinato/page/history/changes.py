@@ -1,8 +1,9 @@
 """Ring of the changes of the last minutes, and which run made each of them.
 
 - Bounded in bytes and in age. Near the bound the oldest changes are packed, then dropped.
-- A run names a write by the resourceVersion that the server assigned. A deletion, a binding and the removal of the last
-  finalizer have none in their response: they are matched with the next change of that object that is one.
+- A run names a write by the resourceVersion that the server assigned. A binding, the removal of the last finalizer and
+  some deletions have none in their response: they are matched with the change of that object that is one.
+- A deletion may be two changes: the grace period becomes 0, then the object is removed. Both have the same author.
 - The claim of a run may arrive before the change that it is for, or after it.
 """
 
@@ -26,6 +27,9 @@ _PACK_ABOVE: Final = 0.25  # of the bound
 _CLAIM_SECONDS: Final = 30.0  # in which a claim and its change must meet
 _REQUEST_SECONDS: Final = 2.0  # between a change and the answer to the write that made it
 _MAX_CLAIMS: Final = 20_000
+_MAX_CLAIMS_OF_OBJECT: Final = 64
+_MAX_DELETING: Final = 100
+_MAX_DIGITS: Final = 18  # of the number of a change
 _DICTIONARY: Final = 32 << 10  # bytes that zlib uses
 
 Object = tuple[GroupKind, NamespacedName]
@@ -48,6 +52,7 @@ class Changes:
         self._claims: dict[Object, list[_Claim]] = {}  # of runs whose change has not been seen
         self._dictionaries: dict[GroupVersionKind, bytes] = {}
         self._unpacked = 0  # number of the first change that is not packed
+        self._deleting: dict[str, str] = {}  # by uid: who deletes an object through this page
 
     @property
     def oldest(self) -> float | None:
@@ -56,6 +61,11 @@ class Changes:
 
     def __len__(self) -> int:
         return len(self._ring)
+
+    @property
+    def unmatched(self) -> int:
+        """Number of writes that runs have reported and whose change has not been seen."""
+        return sum(map(len, self._claims.values()))
 
     # Recording
 
@@ -70,6 +80,8 @@ class Changes:
         claims = self._claims.get(where)
         if claims is not None:
             self._meet(added, where, claims)
+        if self._deleting and added.is_deletion and (who := self._deleting.pop(added.uid, "")) and not added.run:
+            added.made_by("", who)
         if self.size > self._max_bytes:
             self._evict(at)
         return added
@@ -79,11 +91,20 @@ class Changes:
         where = object_of(wrote.ref.gvk, wrote.ref.key)
         found = self._claimed(at, where, wrote)
         if found is not None:
-            found.made_by(wrote.run, wrote.controller)
+            self._attribute(found, where, wrote)
         elif not wrote.resource_version or (where, wrote.resource_version) not in self._by_version:
-            self._claims.setdefault(where, []).append(_Claim(at, wrote))
+            claims = self._claims.setdefault(where, [])
+            claims.append(_Claim(at, wrote))
+            if len(claims) > _MAX_CLAIMS_OF_OBJECT:  # of a kind that is not watched
+                del claims[0]
             if len(self._claims) > _MAX_CLAIMS:
                 del self._claims[next(iter(self._claims))]
+
+    def deleting(self, uid: str, who: str) -> None:
+        """Record that someone deletes an object, before the request is sent: a deletion does not tell its author."""
+        if len(self._deleting) >= _MAX_DELETING:
+            del self._deleting[next(iter(self._deleting))]
+        self._deleting[uid] = who
 
     def _claimed(self, at: float, where: Object, wrote: Wrote) -> Change | None:
         """Return the change that a run claims, if it has been seen."""
@@ -106,11 +127,21 @@ class Changes:
             if wrote.resource_version == change.resource_version or (
                 not wrote.resource_version and _fits(change, wrote)
             ):
-                change.made_by(wrote.run, wrote.controller)
+                self._attribute(change, where, wrote)
                 claims.remove(claim)
                 break
         if not claims:
             del self._claims[where]
+
+    def _attribute(self, change: Change, where: Object, wrote: Wrote) -> None:
+        change.made_by(wrote.run, wrote.controller)
+        if change.type != "delete":
+            return
+        for before in reversed(self._by_object[where]):
+            if before.number < change.number and before.uid == change.uid:
+                if not before.run and before.shortens_grace():
+                    before.made_by(wrote.run, wrote.controller)
+                return
 
     # Bounds
 
@@ -180,7 +211,7 @@ class Changes:
 
     def get(self, number: str) -> Change | None:
         """Return the change with this id."""
-        if not self._ring or not number.isdecimal():
+        if not self._ring or not number.isdecimal() or len(number) > _MAX_DIGITS:
             return None
         at = int(number) - self._ring[0].number
         return self._ring[at] if 0 <= at < len(self._ring) else None
@@ -203,9 +234,7 @@ def object_of(gvk: GroupVersionKind, key: NamespacedName) -> Object:
 
 
 def _fits(change: Change, wrote: Wrote) -> bool:
-    """Whether a change may be the deletion, removal or binding that a run reported."""
+    """Whether a change may be the removal or binding that a run reported."""
     if wrote.ref.uid and wrote.ref.uid != change.uid:
         return False
-    if wrote.is_removal:
-        return change.type == "delete"
-    return change.is_deletion if wrote.is_deletion else change.binds()
+    return change.type == "delete" if wrote.is_removal else change.binds()

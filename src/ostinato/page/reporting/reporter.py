@@ -86,7 +86,12 @@ class Reporter:
         # Otherwise the object had that resourceVersion when the run began: the write changed nothing.
 
     def deleted(self, run: Run, deletion: OwnDeletion) -> None:
-        self._add_write(run, Ref.of(deletion.gvk, deletion.key, deletion.uid), "", is_deletion=True)
+        ref, version = Ref.of(deletion.gvk, deletion.key, deletion.uid), deletion.resource_version
+        if not version:
+            self._add_write(run, ref, "", is_removal=True)
+        elif Cause(deletion.gvk, deletion.key, version) not in run.why.known_causes:
+            self._add_write(run, ref, version)
+        # Otherwise it was being deleted already: the request changed nothing.
 
     def finished(self, run: Run, outcome: RunOutcome) -> None:
         writes = self._writes_of.pop(run.id, [])
@@ -108,6 +113,7 @@ class Reporter:
                 reasons=list(run.why.reasons),
                 causes=[State(Ref.of(each.gvk, each.key), each.resource_version) for each in run.why.known_causes],
                 writes=writes,
+                explanations=run.explanations,
             )
         )
 
@@ -173,12 +179,10 @@ class Reporter:
         self._dropped = 0
         return reports
 
-    def _add_write(
-        self, run: Run, ref: Ref, version: str, *, is_deletion: bool = False, is_removal: bool = False
-    ) -> None:
+    def _add_write(self, run: Run, ref: Ref, version: str, *, is_removal: bool = False) -> None:
         if self._is_full(self._wrote):
             return
-        self._wrote.append(Wrote(self._clock.wall(), run.id, run.controller, ref, version, is_deletion, is_removal))
+        self._wrote.append(Wrote(self._clock.wall(), run.id, run.controller, ref, version, is_removal))
         writes = self._writes_of.setdefault(run.id, [])
         if len(writes) < _MAX_WRITES:
             writes.append(State(ref, version))

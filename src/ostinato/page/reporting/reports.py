@@ -12,8 +12,8 @@ class Wrote(msgspec.Struct, frozen=True, array_like=True):
     """A run wrote or deleted an object.
 
     - `at`: when the server answered.
-    - `resource_version`: "" for a deletion, a binding or a removal.
-    - `is_removal`: the write removed the last finalizer of an object that was being deleted.
+    - `resource_version`: "" for a binding, and for a removal whose response has none.
+    - `is_removal`: the object is gone: it was deleted, or its last finalizer was removed.
     """
 
     at: float
@@ -21,7 +21,6 @@ class Wrote(msgspec.Struct, frozen=True, array_like=True):
     controller: str
     ref: Ref
     resource_version: str
-    is_deletion: bool = False
     is_removal: bool = False
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from tests.unit.page.objects import entry, instance
 
 from ostinato.page.facts import Reconcile, Ref, State, Step
 from ostinato.page.history.chain import MAX_STEPS, chain
-from ostinato.page.history.change import Change
+from ostinato.page.history.change import Change, Type
 from ostinato.page.history.changes import Changes
 from ostinato.page.history.runs import Runs
 from ostinato.page.reporting.reports import Wrote
@@ -22,15 +24,29 @@ class Story:
         self.runs = Runs()
         self._version = 10
 
-    def write(self, kind: str, name: str, run: Reconcile | None = None, **others: Any) -> Change:
+    def write(self, kind: str, name: str, run: Reconcile | None = None, verb: Type = "update", **others: Any) -> Change:
         self._version += 1
-        before, after = instance(kind, name, self._version - 1), instance(kind, name, self._version, **others)
-        change = self.changes.add(float(self._version), "update", entry(before), entry(after))
+        after = instance(kind, name, self._version, **others)
+        owners = {name: value for name, value in after["metadata"].items() if name == "ownerReferences"}
+        return self._add(run, verb, instance(kind, name, self._version - 1, metadata=owners), after)
+
+    def scaled(self, kind: str, name: str, old: int, new: int) -> Change:
+        self._version += 1
+        before = instance(kind, name, self._version - 1, spec={"replicas": old})
+        return self._add(
+            None, "update", before, instance(kind, name, self._version, manager="kubectl", spec={"replicas": new})
+        )
+
+    def _add(self, run: Reconcile | None, verb: Type, before: dict[str, Any], after: dict[str, Any]) -> Change:
+        old = entry(before) if verb == "update" else None
+        change = self.changes.add(float(self._version), verb, old, entry(after))
         if run is not None:
             self.changes.claim(change.at, Wrote(change.at, run.id, run.controller, change.ref, change.resource_version))
         return change
 
-    def run(self, controller: str, *causes: Change, reasons: tuple[str, ...] = ()) -> Reconcile:
+    def run(
+        self, controller: str, *causes: Change, reasons: tuple[str, ...] = (), explanations: Sequence[str] = ()
+    ) -> Reconcile:
         self._version += 1
         run = Reconcile(
             id=f"{controller}-{self._version}",
@@ -42,12 +58,18 @@ class Story:
             result="success",
             reasons=[*reasons],
             causes=[State(Ref.of(each.gvk, each.key), each.resource_version) for each in causes],
+            explanations=[*explanations],
         )
         self.runs.add(run)
         return run
 
     def why(self, change: Change) -> list[Step]:
-        return chain(change, self.changes, self.runs)
+        return chain(change, self.changes, self.runs)[0]
+
+    def origins(self, change: Change) -> list[Change | None]:
+        """Return the first causes; None for those that are not writes."""
+        found = chain(change, self.changes, self.runs)[1]
+        return [self.changes.get(each.write.id) if each.write else None for each in found]
 
 
 def types(steps: list[Step]) -> list[str]:
@@ -66,16 +88,92 @@ def test_a_pod_is_traced_to_the_edit_of_the_deployment() -> None:
     assert steps[2].write == scaled.with_diff()
 
 
-def test_a_deletion_is_followed_rather_than_a_later_status_of_another_object() -> None:
+OWNED = {
+    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "uid-ReplicaSet-web"}]
+}
+DELETED = {**OWNED, "deletionTimestamp": "2026-01-01T00:00:00Z"}
+READY = {"conditions": [{"type": "Ready", "status": "True"}]}
+
+
+def causes(story: Story) -> dict[str, Change]:
+    """Return changes that a controller of ReplicaSets may see before one run, in this order."""
+    return {
+        "deleted": story.write("Pod", "a", manager="kubectl", metadata=DELETED),
+        "failed": story.write("Pod", "b", manager="kubelet", metadata=OWNED, status={"phase": "Failed"}),
+        "ready": story.write("Pod", "c", manager="kubelet", metadata=OWNED, status=READY),
+        "up": story.scaled("ReplicaSet", "web", 1, 2),
+        "down": story.scaled("ReplicaSet", "web", 2, 1),
+        "status": story.write("Pod", "d", manager="kubelet", metadata=OWNED, status={"phase": "Running"}),
+        "annotated": story.write("ReplicaSet", "web", manager="kubectl", metadata={"annotations": {"a": "b"}}),
+        "stranger": story.write("Pod", "e", manager="kubectl", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}),
+        "node": story.write("Node", "n", manager="kubectl", spec={"taints": []}),
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "verb", "expected"),
+    [
+        ("deleted status annotated stranger node", "create", "deleted"),
+        ("failed status node", "create", "failed"),
+        ("up status ready annotated", "create", "up"),
+        ("deleted up status", "create", "up deleted"),
+        ("deleted down status", "create", "deleted"),
+        ("deleted failed ready", "create", "failed deleted"),
+        ("down deleted status annotated", "delete", "down"),
+        ("ready status", "delete", "ready"),
+        ("up ready", "delete", "ready"),
+        ("status annotated", "create", "annotated"),
+        ("status node", "delete", "node"),
+        ("status ready", "create", "status ready"),
+    ],
+)
+def test_the_causes_that_lead_to_a_write_are_followed_not_the_newest(given: str, verb: Type, expected: str) -> None:
     story = Story()
-    deletion = story.write("Pod", "a", manager="kubectl", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
-    status = story.write("Pod", "b", manager="kubelet", status={"phase": "Running"})
-    steps = story.why(story.write("Pod", "c", story.run("replicaset-controller", deletion, status)))
-    assert steps[-1].who == "kubectl"
-    assert steps[-1].write == deletion.with_diff()
+    known = causes(story)
+    run = story.run("replicaset-controller", *(known[each] for each in given.split()))
+    assert story.origins(story.write("Pod", "new", run, verb=verb, metadata=OWNED)) == [
+        known[each] for each in expected.split()
+    ]
 
 
-def test_the_newest_cause_of_another_author_is_followed() -> None:
+def test_all_equal_causes_are_part_of_the_step() -> None:
+    story = Story()
+    known = causes(story)
+    run = story.run("replicaset-controller", known["deleted"], known["up"], known["status"])
+    steps = story.why(story.write("Pod", "new", run, verb="create", metadata=OWNED))
+    assert [each.ref.name for each in steps[1].also] == ["a"]
+    assert steps[2].write == known["up"].with_diff()
+
+
+def test_branches_that_meet_have_one_origin() -> None:
+    story = Story()
+    edit = story.write("Deployment", "web", manager="kubectl")
+    created = story.run("replicaset-controller", edit)
+    pods = [story.write("Pod", name, created, metadata=OWNED, status=READY) for name in ("a", "b")]
+    status = story.write("ReplicaSet", "web", story.run("status-controller", *pods), status={"readyReplicas": 2})
+    assert story.origins(status) == [edit]
+
+
+def test_the_causes_of_a_failed_run_are_those_of_its_repetition() -> None:
+    story = Story()
+    known = causes(story)
+    story.run("replicaset-controller", known["deleted"])
+    again = story.run("replicaset-controller", known["status"], reasons=("error", "Pod updated"))
+    change = story.write("Pod", "new", again, verb="create", metadata=OWNED)
+    assert story.origins(change) == [known["deleted"]]
+    assert types(story.why(change)) == ["write", "reconcile", "reconcile", "user"]
+
+
+def test_a_run_that_explains_itself_begins_the_chain() -> None:
+    story = Story()
+    edit = story.write("Node", "n", manager="kubectl")
+    run = story.run("node-controller", edit, explanations=["no heartbeat for 50 s"])
+    steps = story.why(story.write("Node", "n", run))
+    assert types(steps) == ["write", "reconcile", "reason"]
+    assert (steps[-1].who, steps[-1].why) == ("node-controller", "no heartbeat for 50 s")
+
+
+def test_an_own_status_is_no_cause_beside_the_edit_of_another() -> None:
     story = Story()
     edit = story.write("Widget", "a", manager="kubectl")
     status = story.write("Widget", "a", story.run("widgets", edit))

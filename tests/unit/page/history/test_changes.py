@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
+import pytest
 from tests.unit.page.objects import entry, instance
 
 from ostinato.page.facts import Ref
@@ -69,22 +71,51 @@ def test_the_removal_of_the_last_finalizer_is_matched_with_the_removal_not_with_
         assert (requested.run, removed.run) == ("", "run-1")
 
 
-def test_a_deletion_is_matched_with_the_next_deletion_of_the_object() -> None:
+@pytest.mark.parametrize("order", [*permutations(range(3))])
+def test_the_request_of_a_deletion_and_the_removal_have_their_own_authors(order: tuple[int, ...]) -> None:
+    """In whatever order changes and reports arrive: of other processes, they are delayed by up to a batch."""
+    deleting = {"deletionTimestamp": "2026-01-01T00:00:30Z", "deletionGracePeriodSeconds": 30}
+    ending = {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0}
     changes = Changes()
-    changes.claim(100.0, Wrote(100.0, "run-1", "gc", POD, "", is_deletion=True))
-    assert updated(changes, 2).run == ""
-    deleting = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
-    requested = updated(changes, 3, metadata=deleting)
-    assert requested.run == "run-1"
-    assert requested.shown().verb == "delete"
-    removed = changes.add(101.0, "delete", None, entry(instance("Pod", "a", 4, metadata=deleting)))
-    changes.claim(101.1, Wrote(100.0, "run-2", "kubelet", POD, "", is_deletion=True))
-    assert (requested.run, removed.run) == ("run-1", "run-2")
+    found: list[Change] = []
+
+    def watched() -> None:
+        states = [instance("Pod", "a", 1), instance("Pod", "a", 2, metadata=deleting)]
+        states.append(instance("Pod", "a", 3, metadata=ending))
+        found.append(changes.add(100.0, "update", entry(states[0]), entry(states[1])))
+        found.append(changes.add(100.1, "update", entry(states[1]), entry(states[2])))
+        found.append(changes.add(100.2, "delete", None, entry(instance("Pod", "a", 4, metadata=ending))))
+
+    steps = [
+        watched,
+        lambda: changes.claim(100.3, wrote(2, "of-replicaset")),
+        lambda: changes.claim(100.3, wrote(4, "of-kubelet")),
+    ]
+    for each in order:
+        steps[each]()
+    assert [each.run for each in found] == ["of-replicaset", "of-kubelet", "of-kubelet"]
+
+
+def test_a_deletion_whose_response_is_a_status_is_matched_with_the_removal() -> None:
+    changes = Changes()
+    changes.claim(100.0, Wrote(100.0, "run-1", "gc", POD, "", is_removal=True))
+    requested = updated(changes, 3, metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    removed = changes.add(101.0, "delete", None, entry(instance("Pod", "a", 4)))
+    assert (requested.run, removed.run) == ("", "run-1")
+
+
+def test_writes_to_a_kind_that_is_not_watched_are_forgotten() -> None:
+    changes = Changes()
+    for version in range(10_000):
+        changes.claim(100.0 + version / 100, wrote(version))
+    assert changes.unmatched <= 64
+    changes.expire(1000.0)
+    assert changes.unmatched == 0
 
 
 def test_a_deletion_of_another_object_of_the_same_name_is_not_matched() -> None:
     changes = Changes()
-    changes.claim(100.0, Wrote(100.0, "run-1", "gc", Ref("v1", "Pod", "default", "a", "another"), "", is_deletion=True))
+    changes.claim(100.0, Wrote(100.0, "run-1", "gc", Ref("v1", "Pod", "default", "a", "another"), "", is_removal=True))
     removed = changes.add(101.0, "delete", None, entry(instance("Pod", "a", 4)))
     assert removed.run == ""
 
@@ -143,3 +174,12 @@ def test_unmet_claims_are_forgotten() -> None:
     changes.claim(100.0, wrote(7))
     changes.expire(1_000.0)
     assert updated(changes, 7, at=1_000.0).run == ""
+
+
+def test_a_deletion_through_the_page_has_its_author() -> None:
+    changes = Changes()
+    changes.deleting(POD.uid, "a user")
+    requested = updated(changes, 2, metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    assert (requested.run, requested.shown().author) == ("", "a user")
+    removed = changes.add(101.0, "delete", None, entry(instance("Pod", "a", 4)))
+    assert removed.shown().author == "unknown"

@@ -49,7 +49,7 @@ def test_a_run_is_reported_with_its_causes_and_writes() -> None:
         assert (found.controller, found.key, found.result, found.seconds) == ("pods", "default/a", "success", 0.25)
         assert [(each.ref.name, each.resource_version) for each in found.causes] == [("a", "7")]
         assert [each.resource_version for each in found.writes] == ["8", ""]
-        assert [(each.run, each.is_deletion) for each in reports.wrote] == [("run-1", False), ("run-1", True)]
+        assert [(each.run, each.is_removal) for each in reports.wrote] == [("run-1", False), ("run-1", True)]
         assert decode(encode(reports)) == reports
         assert reporter.take() is None
 

@@ -110,6 +110,7 @@ class NodeLifecycle:
         ready = _condition(node, "Ready")
         grace = STARTUP_GRACE if ready is None else GRACE
         if silence >= grace:
+            ctx.explain(f"node {request.name} has sent no heartbeat for {silence:.0f} s")
             node = await self._mark_unknown(node, ready, ctx)
             ready = _condition(node, "Ready")
         recheck = await self._taint(node, ready, ctx)
