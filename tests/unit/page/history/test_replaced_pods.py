@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.page.why.planes import Explained, ObservedPlane, deployment, on_plane
+from tests.unit.page.history.planes import Explained, ObservedPlane, deployment, on_plane
 
 from ostinato.kinds.core_v1 import Pod
 
