@@ -22,6 +22,7 @@ import yaml
 
 from ostinato.plane.node.images.build import directory_layer, write_archive
 from ostinato.plane.node.images.image import ImageConfig
+from ostinato.plane.node.registration.machine_info import address
 from tests.cluster.planes import PlaneProcess
 from tests.cluster.test_streams import Inside, binary
 from tests.cluster.test_webhooks import free_port
@@ -108,7 +109,7 @@ def running_kubelet(state: Path, kubeconfig: Path, directory: Path, socket: Path
     config = {
         "kind": "KubeletConfiguration",
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
-        "address": "127.0.0.1",
+        "address": "0.0.0.0",
         "port": free_port(),
         "healthzPort": 0,
         "readOnlyPort": 0,
@@ -135,7 +136,7 @@ def running_kubelet(state: Path, kubeconfig: Path, directory: Path, socket: Path
                 f"--root-dir={directory}/kubelet",
                 f"--cert-dir={directory}/pki",
                 "--hostname-override=real",
-                "--node-ip=127.0.0.1",
+                f"--node-ip={address()}",  # otherwise it looks the name up first
             ],
             stdout=log,
             stderr=log,
@@ -181,8 +182,7 @@ def _runs_pods(kubectl: Inside, log: Path) -> None:
     kubectl.until(lambda: kubectl.run("logs", "p").returncode == 0, "the serving certificate")
     assert kubectl("logs", "p") == "hello from a kubelet\n"
     assert kubectl("exec", "-i", "p", "--", "cat", stdin="typed") == "typed"
-    lease = kubectl.json("get", "lease", "real", "-n", "kube-node-lease")
-    assert lease["spec"]["holderIdentity"] == "real"
+    kubectl.until(lambda: kubectl.run("get", "lease", "real", "-n", "kube-node-lease").returncode == 0, "its lease")
     kubectl("delete", "pod", "p", "--timeout=60s")
     requests = kubectl.json("get", "certificatesigningrequests")["items"]
     signers = {each["spec"]["signerName"] for each in requests if each["status"].get("certificate")}
