@@ -1,9 +1,9 @@
-# program: Kubernetes' test/cmd 1.36.3
+# program: Kubernetes' test/cmd 1.36.4
 # commands: curl jq openssl
 # timeout: 2400
 # WHAT chooses tests, as upstream: WHAT="swagger exec_credentials" runs run_swagger_tests and run_exec_credentials_tests.
 # kubectl on PATH must be 1.36; convert needs its plugin kubectl-convert too, and multi_resources github.com. The server has upstream's flags, so it is another one than the runner's.
-module=$(go mod download -json k8s.io/kubernetes@v1.36.3 | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
+module=$(go mod download -json k8s.io/kubernetes@v1.36.4 | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
 mkdir -p kubernetes/test/e2e kubernetes/third_party kubernetes/_output bin
 cp -r --no-preserve=mode,ownership "$module"/hack kubernetes/
 cp -r --no-preserve=mode,ownership "$module"/test/{cmd,fixtures} kubernetes/test/

@@ -21,6 +21,7 @@ from typing import Final
 from ostinato.api.time import Time
 from ostinato.kinds.core_v1 import Pod, PodStatus
 from ostinato.plane.csi import CsiError
+from ostinato.plane.node.admission import Rejection
 from ostinato.plane.node.containers.allocation import DEFERRED, PendingResize, reported_resize
 from ostinato.plane.node.containers.container_record import ContainerRecord, requests_restart_of_all, should_restart
 from ostinato.plane.node.containers.pod_containers import PodContainers, PodEventRecorder
@@ -141,16 +142,16 @@ class PodWorker:
         self._state.pending_resize = None
         self._containers.allocate()
 
-    def defer(self, message: str) -> bool:
+    def defer(self, rejection: Rejection) -> bool:
         """Report that there is no room for the resize; return whether the report is another one than before."""
         pod, old, now = self.pod, self._state.pending_resize, self._now()
-        generation = pod.metadata.generation or 0
+        generation, message = pod.metadata.generation or 0, rejection.message
         if old is not None and (old.generation, old.message) == (generation, message):
             return False
         since = now if old is None else old.since
         self._state.pending_resize = PendingResize(DEFERRED, message, generation, since, now)
         if old is None or old.generation != generation:
-            text = f"Pod resize {DEFERRED}: {resize_summary(pod, message)}"
+            text = f"Pod resize {rejection.reason}: {resize_summary(pod, message)}"
             self._record_event(pod, "Warning", "ResizeDeferred", text)
         return True
 

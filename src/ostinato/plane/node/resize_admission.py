@@ -54,7 +54,7 @@ class ResizeAdmission:
                 self._changes.put(key)
                 continue
             pending.add(key)
-            if worker.defer(rejection.message):
+            if worker.defer(rejection):
                 self._changes.put(key)
 
 

@@ -47,7 +47,7 @@ def test_a_resize_without_room_is_deferred_until_a_pod_ends(tmp_path: Path) -> N
         assert node.runtime.resized == []
         resources = '{"limits":{"cpu":"4"},"requests":{"cpu":"3"}}'
         summary = f'{{"containers":[{{"name":"c","resources":{resources}}}],"generation":2,"error":"{message}"}}'
-        assert ("ResizeDeferred", f"Pod resize Deferred: {summary}") in await node.events()
+        assert ("ResizeDeferred", f"Pod resize OutOfcpu: {summary}") in await node.events()
 
         await node.client.delete(Pod, "other", grace_period=0)
         await node.wait(2)
