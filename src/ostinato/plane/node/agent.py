@@ -63,12 +63,15 @@ class NodeAgent:
         return (key,)
 
     def latest(self, cached: Pod) -> Pod:
-        """Return the Pod as the agent wrote it last, if the cache has not seen that write yet."""
+        """Return a Pod with the present status of its containers.
+
+        A client that has read a status may ask for logs before the agent knows that it was written.
+        """
         worker = self._workers.get(NamespacedName(cached.metadata.namespace, cached.metadata.name))
         if worker is None or worker.is_compacted or worker.pod.metadata.uid != cached.metadata.uid:
             return cached
         has_seen = reached(cached.metadata.resource_version, worker.pod.metadata.resource_version)
-        return cached if has_seen else worker.pod
+        return msgspec.structs.replace(cached if has_seen else worker.pod, status=worker.status())
 
     def set_static_pods(self, node: str, pods: StaticPodSet) -> None:
         """Replace the static Pods of a node."""

@@ -30,6 +30,7 @@ from ostinato.kinds.core_v1 import (
     LifecycleHandler,
     Node,
     Pod,
+    PodStatus,
     Probe,
     ResourceRequirements,
     SleepAction,
@@ -709,17 +710,22 @@ def test_a_static_pod_has_a_mirror_and_is_removed_with_its_manifest(tmp_path: Pa
     on_node(play, tmp_path)
 
 
-def test_latest_returns_the_agents_own_write_before_the_cache_has_seen_it() -> None:
+def test_latest_returns_the_present_status_whatever_the_cache_has_seen() -> None:
+    """The API server may have answered a client with a status before the agent knows that it was written."""
+
     def seen(version: str, uid: str = "u") -> Pod:
         metadata = ObjectMeta(name="p", namespace="default", uid=uid, resource_version=version)
         return msgspec.structs.replace(pod(), metadata=metadata)
 
     agent = NodeAgent({}, lambda _: "", lambda _: pytest.fail("no request is sent"))
-    worker: Any = SimpleNamespace(pod=seen("10"), is_compacted=False)
+    running = PodStatus(phase="Running")
+    worker: Any = SimpleNamespace(pod=seen("10"), is_compacted=False, status=lambda: running)
     agent._workers[NamespacedName("default", "p")] = worker
-    assert agent.latest(seen("9")) is worker.pod
-    for cached in (seen("10"), seen("11"), seen("9", uid="another")):
-        assert agent.latest(cached) is cached
+    for version, known in (("9", "10"), ("10", "10"), ("11", "11")):
+        found = agent.latest(seen(version))
+        assert (found.metadata.resource_version, found.status) == (known, running)
+    cached = seen("9", uid="another")
+    assert agent.latest(cached) is cached
     worker.is_compacted = True
     cached = seen("9")
     assert agent.latest(cached) is cached, "a compacted worker holds no spec"
