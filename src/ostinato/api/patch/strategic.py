@@ -82,8 +82,11 @@ def _merged_map(
             if onto_patch:
                 result[key] = None
             continue
-        current: Any = result.get(key)
         kind = type(value)
+        if kind is str and not deleting:
+            result[key] = value
+            continue
+        current: Any = result.get(key)
         if kind is not type(current) or kind not in (dict, list):
             if not deleting:
                 _set_cleaned(result, key, value, drop_nulls=not onto_patch)

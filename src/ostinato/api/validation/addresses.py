@@ -7,6 +7,7 @@ legacy rules with `strict=False`). New fields accept only the canonical form.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
 from typing import NamedTuple
 
@@ -64,6 +65,7 @@ class Network(NamedTuple):
         return f"{base}/{self.length - 96 if base.mapped else self.length}"
 
 
+@lru_cache(maxsize=1024)  # the Pods of a node have its address
 def parse_ip(text: str) -> Address | None:
     """Parse an address in legacy notation; None if it is invalid."""
     dot, colon = text.find("."), text.find(":")

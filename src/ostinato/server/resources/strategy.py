@@ -73,6 +73,10 @@ class Strategy:
     def default(self, obj: Json) -> None:
         """Apply defaults to the body."""
 
+    def default_status(self, obj: Json) -> None:
+        """Like `default`, for a patched status: what else the object has is replaced by that of the stored one."""
+        self.default(obj)
+
     def prepare_create(self, obj: Json) -> list[str] | None:
         """Set the fields that the server controls on creation; return warnings for the client."""
         if self.empty_status is not None:

@@ -119,7 +119,10 @@ class PatchChange:
         except PatchError as error:
             raise _refused(error) from error
         obj = self._shaped(new, old)
-        resource.strategy.default(obj)
+        if context.route.subresource == "status":
+            resource.strategy.default_status(obj)
+        else:
+            resource.strategy.default(obj)
         write.set_namespace(context, obj)
         write.check_name(context, obj)
         return obj

@@ -65,9 +65,9 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
         return [NamespacedName("", name) for name in sorted(names) if name]
 
     def of_pod(event: Event) -> Iterable[NamespacedName]:
-        entries = [event.old, event.new] if isinstance(event, Updated) else [event.object]
-        if not any(USED_CLAIMS.function(entry) for entry in entries):
+        if not USED_CLAIMS.function(event.object):  # a Pod's volumes do not change
             return ()
+        entries = [event.old, event.new] if isinstance(event, Updated) else [event.object]
         names = {entry.read(PodState).spec.node_name for entry in entries}
         return [NamespacedName("", name) for name in names if name]
 

@@ -49,8 +49,10 @@ def validate_pod(pod: Json) -> list[FieldError]:
 
 
 def validate_pod_annotation_change(new: Json, old: Json) -> list[FieldError]:
-    annotations = new["metadata"].get("annotations", {})
-    errors = validate_annotation_change(annotations, old["metadata"].get("annotations", {}))
+    annotations, before = new["metadata"].get("annotations", {}), old["metadata"].get("annotations", {})
+    if not annotations and not before:
+        return []
+    errors = validate_annotation_change(annotations, before)
     return errors + validate_pod_annotations(annotations, new["spec"], Path("metadata", "annotations"))
 
 

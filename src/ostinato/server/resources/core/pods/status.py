@@ -16,6 +16,8 @@ _EPHEMERAL = "ephemeralContainerStatuses"
 
 def validate_ephemeral_statuses(status: Json, before: Json) -> list[FieldError]:
     """Validate that a terminated ephemeral container does not run again."""
+    if not before.get(_EPHEMERAL):
+        return []
     path, states = _STATUS.child(_EPHEMERAL), _states(status)
     return [
         FieldError.forbidden(path.index(i).child("state"), "may not be transitioned to non-terminated state")
@@ -29,6 +31,8 @@ def _states(status: Json) -> dict[str, Json]:
 
 
 def validate_claims(status: Json, spec: Json) -> list[FieldError]:
+    if "resourceClaimStatuses" not in status and "extendedResourceClaimStatus" not in status:
+        return []
     path, errors = _STATUS.child("resourceClaimStatuses"), []
     known = {claim.get("name", "") for claim in spec.get("resourceClaims") or ()}
     seen: set[str] = set()
@@ -92,6 +96,8 @@ def validate_containers(status: Json, spec: Json) -> list[FieldError]:
     for field, kind in _CONTAINERS.items():
         containers = {each.get("name", ""): each for each in reversed(spec.get(kind) or [])}
         for i, container in enumerate(status.get(field) or ()):
+            if "allocatedResourcesStatus" not in container:
+                continue
             path = _STATUS.child(field).index(i).child("allocatedResourcesStatus")
             for j, resource in enumerate(container.get("allocatedResourcesStatus") or ()):
                 errors += _validate_allocated(resource, containers.get(container.get("name", "")), path.index(j))

@@ -86,6 +86,10 @@ class Pod(Strategy):
             spec["terminationGracePeriodSeconds"] = 1
         _default_status(obj.setdefault("status", {}))
 
+    def default_status(self, obj: Json) -> None:
+        drop_old_annotations(obj["metadata"])
+        _default_status(obj.setdefault("status", {}))
+
     def prepare_create(self, obj: Json) -> list[str]:
         spec = obj["spec"]
         obj["status"] = {"phase": "Pending", "qosClass": quality_of_service(spec)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from ostinato.api.validation import names
@@ -226,7 +227,7 @@ def _validate_conditions(conditions: list[Json]) -> list[FieldError]:
     errors: list[FieldError] = []
     for i, condition in enumerate(conditions):
         generation, kind = condition.get("observedGeneration", 0), condition.get("type", "")
-        if generation >= 0 and kind in _SYSTEM_CONDITIONS:
+        if generation >= 0 and _is_condition_type(kind):
             continue
         at = _STATUS.child("conditions").index(i)
         if generation < 0:
@@ -237,8 +238,15 @@ def _validate_conditions(conditions: list[Json]) -> list[FieldError]:
     return errors
 
 
+@lru_cache(maxsize=256)  # few types, in every status
+def _is_condition_type(kind: str) -> bool:
+    return kind in _SYSTEM_CONDITIONS or not names.is_qualified_name(kind)
+
+
 def _validate_states(new: list[Json], old: list[Json], spec: Json, kind: str, field: str) -> list[FieldError]:
     """Validate that a terminated container that is not restarted does not run again."""
+    if not old:
+        return []
     if any(
         rule.get("action") == "RestartAllContainers"
         for every in ("containers", "initContainers")
