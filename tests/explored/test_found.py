@@ -37,3 +37,10 @@ def test_a_change_during_a_backup_does_not_stop_the_store() -> None:
     store = example.Store(metadata=ObjectMeta(name="a"), spec=example.StoreSpec())
     steps = [create(store), edit(store, version="2"), edit(store, image="python:3.14-slim")]
     explore(example.stores, scenario=steps, worlds=1, free=["PersistentVolumeClaim"])
+
+
+def test_a_terminated_pod_is_deleted_although_a_request_conflicted() -> None:
+    """The agent took every conflict for another Pod of the same name, and did not try again."""
+    found = explored(SCENARIOS["replicaset"], "1: conflict @ delete pods default/web-* #2")
+    assert found.failed is None, found.failed.text()
+    assert "1 faults dealt" in found.coverage[1]

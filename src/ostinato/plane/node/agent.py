@@ -222,7 +222,6 @@ class NodeAgent:
         if pod.metadata.deletion_timestamp is None:
             return
         key = NamespacedName(pod.metadata.namespace, pod.metadata.name)
-        self._workers.pop(key, None)
         is_removed = False
         if not pod.metadata.finalizers:
             self._removing[key] = pod.metadata.uid
@@ -231,7 +230,8 @@ class NodeAgent:
         finally:
             if not is_removed:  # no event follows, or another attempt
                 self._removing.pop(key, None)
-            self._remove_logs(pod)
+        self._workers.pop(key, None)
+        self._remove_logs(pod)
 
     def _remove_logs(self, pod: Pod) -> None:
         components = self._components.get(pod.spec.node_name or "")

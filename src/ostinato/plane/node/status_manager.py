@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ostinato.api.codec import from_json, to_dict
-from ostinato.api.errors import Conflict, NotFound
+from ostinato.api.errors import NotFound
 from ostinato.api.object import Object, origin
 from ostinato.api.time import Time
 from ostinato.cache.client import CachedClient
@@ -61,10 +61,13 @@ class StatusManager:
             await self._client(pod).patch(Pod, pod.metadata, patch, subresource="status")
 
     async def delete(self, pod: Pod) -> bool:
-        """Delete a terminated Pod whose deletion was requested; return whether it existed."""
+        """Delete a terminated Pod whose deletion was requested; return whether it existed.
+
+        Raises Conflict also if another Pod has its name, whose event follows: the caller tries again.
+        """
         try:
             await self._client(pod).delete(pod, grace_period=0)
-        except (NotFound, Conflict):
+        except NotFound:
             return False
         return True
 
