@@ -22,6 +22,9 @@ Type = Literal["create", "update", "delete"]
 
 OVERHEAD: Final = 700  # approximate bytes of a change beside the two states
 _DELETION: Final = "deletion requested"
+_GRACE: Final = b'"deletionGracePeriodSeconds":'
+_NO_GRACE: Final = _GRACE + b"0"
+_NODE_NAME: Final = b'"nodeName":"'  # of a Pod only its own node has this name
 
 
 class Change:
@@ -94,6 +97,8 @@ class Change:
         """Whether the change set the node of a Pod."""
         if self.gvk.kind != "Pod" or self.type != "update":
             return False
+        if self._before is not None and self._after is not None:  # most have a node before and after: not decoded
+            return _NODE_NAME in self._after.data and _NODE_NAME not in self._before.data
         before, after = self.states()
         return bool((after.get("spec") or {}).get("nodeName")) and not ((before or {}).get("spec") or {}).get(
             "nodeName"
@@ -101,8 +106,11 @@ class Change:
 
     def shortens_grace(self) -> bool:
         """Whether the change is the first of two by which an object is removed: its grace period became 0."""
-        if self.type != "update" or (self._after is not None and not self._after.is_being_deleted):
+        if self.type != "update":
             return False
+        if self._before is not None and self._after is not None:
+            before, after = self._before.metadata_bytes, self._after.metadata_bytes
+            return _NO_GRACE in after and _GRACE in before and _NO_GRACE not in before
         old, new = ((each or {}).get("metadata") or {} for each in self.states())
         return bool(old.get("deletionGracePeriodSeconds")) and new.get("deletionGracePeriodSeconds") == 0
 
@@ -121,6 +129,13 @@ class Change:
     def shown(self) -> Write:
         """Return the change as a fact, without its differences. Decodes the states the first time."""
         return self._write(self._seen)
+
+    def outlined(self) -> Write:
+        """Return the change as a fact without decoding it: without summary and field manager; a status is an update."""
+        if self._shown is not None:
+            return self._write(self._shown)
+        verb: Verb = "delete" if self.is_deletion else self.type
+        return self._write(_Shown(verb, Author(), ""))
 
     @property
     def content(self) -> Content:

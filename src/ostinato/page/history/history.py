@@ -13,6 +13,9 @@ from ostinato.page.reporting.reports import Reports
 from ostinato.world import Clock
 
 _PACKED_PER_STEP: Final = 32  # changes
+_EVENT: Final = "Event"  # not watched
+_BUSY: Final = 50  # changes in a step
+_EXPIRE: Final = 1.0  # seconds between two searches for what is too old
 
 
 class History:
@@ -25,6 +28,8 @@ class History:
         self.graph = LiveGraph()
         self.alarms = Alarms()
         self.dropped = 0  # reports that were lost so far
+        self._tidied = 0  # number of the last change that `tidy` has seen
+        self._expired_at = float("-inf")
 
     def receive(self, reports: Reports) -> None:
         """Record the reports of a process."""
@@ -33,7 +38,8 @@ class History:
         for watch in reports.watches:
             self.graph.watches(watch)
         for wrote in reports.wrote:
-            self.changes.claim(now, wrote)
+            if wrote.ref.kind != _EVENT:
+                self.changes.claim(now, wrote)
             self.graph.writes(wrote.controller, kind_node(wrote.ref.gvk))
         for run in reports.runs:
             self.runs.add(run)
@@ -53,7 +59,10 @@ class History:
     def tidy(self) -> None:
         """Drop what is too old, and pack a few changes if there are many."""
         now = self._clock.wall()
-        self.changes.expire(now)
-        self.runs.expire(now)
-        if self.changes.needs_packing:
+        if now - self._expired_at >= _EXPIRE:
+            self._expired_at = now
+            self.changes.expire(now)
+            self.runs.expire(now)
+        added, self._tidied = self.changes.last - self._tidied, self.changes.last
+        if self.changes.needs_packing and added <= _BUSY:  # otherwise they are dropped before they are packed
             self.changes.pack(_PACKED_PER_STEP)

@@ -2,8 +2,9 @@
 
 - Without an open page nothing is decoded or encoded.
 - A change is sent a moment after it was seen, when the report of the run that made it has arrived too.
-- A batch has a limited number of writes and runs; further ones are counted by edge of the graph. An open page that does
-  not keep up loses batches, and is told how many writes these had.
+- A batch has a limited number of writes and runs; further ones are counted by edge of the graph. Of many writes only
+  those that no run reported, such as users', are decoded; the others are outlined. An open page that does not keep up
+  loses batches, and is told how many writes these had.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from typing import Final
 
 import msgspec
 
-from ostinato.page.facts import Alarm, Batch, ControllerStats, Count, Write, kind_node
+from ostinato.page.facts import Alarm, Batch, ControllerStats, Count, Reconcile, Write, kind_node
 from ostinato.page.history.authors import COMPONENTS
 from ostinato.page.history.change import Change
 from ostinato.page.history.history import History
 from ostinato.world import Clock
 
 TICK: Final = 0.25  # seconds between two batches
-MAX_WRITES: Final = 100  # in a batch
-BUSY_WRITES: Final = 25  # in a batch that has more: decoding them takes time that a busy plane needs
-MAX_RUNS: Final = 200
+MAX_WRITES: Final = 60  # in a batch
+MAX_DECODED: Final = 25  # of them: decoding takes time that a busy plane needs
+MAX_RUNS: Final = 60  # in a batch
 MAX_SUBSCRIBERS: Final = 16
 SETTLED: Final = 0.35  # seconds until the report of a run has arrived
 _BEHIND: Final = 20  # batches that a page may be behind
@@ -128,8 +129,7 @@ class Stream:
         if history.alarms.version != self._alarms_sent:
             self._alarms_sent = history.alarms.version
             alarms = history.alarms.current()
-        most = MAX_WRITES if len(changes) <= MAX_WRITES else BUSY_WRITES
-        writes, counts = shown(changes, most, history)
+        writes, counts = _sent(changes, history)
         for write in writes:
             if not write.reconcile:  # of a component that does not report, or of a user
                 history.graph.writes(write.author if write.author in COMPONENTS else "", kind_node(write.ref.gvk))
@@ -140,10 +140,10 @@ class Stream:
         return Batch(
             at=now,
             writes=writes,
-            reconciles=runs[-MAX_RUNS:],
+            reconciles=_chosen(runs),
             controllers=controllers,
             alarms=alarms,
-            dropped=max(0, len(changes) - most),
+            dropped=len(changes) - len(writes),
             counts=counts or msgspec.UNSET,
             graph=history.graph.graph() if grown else msgspec.UNSET,
         )
@@ -151,11 +151,31 @@ class Stream:
 
 def shown(changes: Sequence[Change], most: int, history: History) -> tuple[list[Write], list[Count]]:
     """Return the newest changes as facts, and the number of the others by edge of the graph."""
-    counted = Counter(
-        (history.graph.author(each.controller), kind_node(each.gvk)) for each in changes[: max(0, len(changes) - most)]
-    )
     writes = [each.shown() for each in changes[-most:]] if most else []
-    return writes, [Count(source, target, n) for (source, target), n in counted.items()]
+    return writes, _counts(changes[: max(0, len(changes) - most)], history)
+
+
+def _sent(changes: Sequence[Change], history: History) -> tuple[list[Write], list[Count]]:
+    """Return the changes of a batch as facts, and the number of those that are left out."""
+    left_out, sent = changes[:-MAX_WRITES], changes[-MAX_WRITES:]
+    if len(changes) <= MAX_DECODED:
+        return [each.shown() for each in sent], []
+    decoded = {each.number for each in [each for each in sent if not each.run][-MAX_DECODED:]}
+    return [each.shown() if each.number in decoded else each.outlined() for each in sent], _counts(left_out, history)
+
+
+def _chosen(runs: list[Reconcile]) -> list[Reconcile]:
+    """Return the runs of a batch: the newest, those that failed before others."""
+    if len(runs) <= MAX_RUNS:
+        return runs
+    failed = [each for each in runs if each.result in ("error", "conflict")][-MAX_RUNS:]
+    others = [each for each in runs if each.result not in ("error", "conflict")]
+    return sorted([*failed, *others[len(others) + len(failed) - MAX_RUNS :]], key=lambda each: each.at)
+
+
+def _counts(changes: Sequence[Change], history: History) -> list[Count]:
+    counted = Counter((history.graph.author(each.controller), kind_node(each.gvk)) for each in changes)
+    return [Count(source, target, n) for (source, target), n in counted.items()]
 
 
 def _event(batch: Batch) -> bytes:

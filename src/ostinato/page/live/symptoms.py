@@ -87,7 +87,7 @@ class Symptoms:
         )
 
     def _saw_pod(self, entry: Entry) -> None:
-        if _CRASHING in entry.suffix:
+        if _CRASHING in entry.data:
             self._crashing[entry.uid] = Ref.of(entry.collection.info.gvk, entry.key, entry.uid)
 
     def _saw_lease(self, before: Entry, after: Entry) -> None:

@@ -8,12 +8,12 @@ import msgspec
 from tests.unit.page.objects import entry, instance
 
 from ostinato.page.history.history import History
-from ostinato.page.live.stream import BUSY_WRITES, MAX_WRITES, SETTLED, Stream
+from ostinato.page.live.stream import MAX_DECODED, MAX_WRITES, SETTLED, Stream
 from ostinato.world import Simulation
 
 
-def _batch_of(*changes: tuple[str, str]) -> dict[str, Any]:
-    """Return the batch of creations, given as kinds and their field managers."""
+def _batch_of(*changes: tuple[str, str], run: str = "") -> dict[str, Any]:
+    """Return the batch of creations, given as kinds and their field managers. `run`: that reported all of them."""
 
     world = Simulation(seed=1)
 
@@ -26,7 +26,9 @@ def _batch_of(*changes: tuple[str, str]) -> dict[str, Any]:
         before = clock.wall() - SETTLED - 1.0
         for number, (kind, manager) in enumerate(changes, 1):
             made = instance(kind, f"object-{number}", number, manager=manager)
-            history.changes.add(before, "create", None, entry(made))
+            added = history.changes.add(before, "create", None, entry(made))
+            if run:
+                added.made_by(run, "replicasets")
         stream.tick()
         sent = (await anext(events)).decode()
         await events.aclose()
@@ -44,6 +46,17 @@ def test_a_component_that_does_not_report_is_a_node_of_its_own() -> None:
 
 def test_a_batch_with_too_many_writes_counts_the_others() -> None:
     batch = _batch_of(*(("ConfigMap", "kubectl") for _ in range(MAX_WRITES + 1)))
-    assert len(batch["writes"]) == BUSY_WRITES
-    assert batch["dropped"] == MAX_WRITES + 1 - BUSY_WRITES
-    assert batch["counts"] == [{"from": "user", "to": "kind:v1/ConfigMap", "n": MAX_WRITES + 1 - BUSY_WRITES}]
+    assert len(batch["writes"]) == MAX_WRITES
+    assert batch["dropped"] == 1
+    assert batch["counts"] == [{"from": "user", "to": "kind:v1/ConfigMap", "n": 1}]
+
+
+def test_of_many_writes_only_those_that_no_run_reported_are_decoded() -> None:
+    batch = _batch_of(*(("ConfigMap", "kubectl") for _ in range(2 * MAX_DECODED)))
+    assert [each["author"] for each in batch["writes"]] == ["unknown"] * MAX_DECODED + ["kubectl"] * MAX_DECODED
+    reported = _batch_of(*(("Pod", "kube-controller-manager") for _ in range(2 * MAX_DECODED)), run="run-1")
+    assert {(each["verb"], each["author"], each["summary"]) for each in reported["writes"]} == {
+        ("create", "replicasets", "")
+    }
+    few = _batch_of(("Pod", "kube-controller-manager"), run="run-1")
+    assert [each["summary"] for each in few["writes"]] == ["created"]
