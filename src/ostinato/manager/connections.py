@@ -16,13 +16,16 @@ import msgspec
 from ostinato.cache.client import CachedClient
 from ostinato.cache.informers import AnyKind, Informers, InformerSettings
 from ostinato.client.client import Client
+from ostinato.client.transport.metrics import ClientMetrics
 from ostinato.client.transport.protocol import Transport
 from ostinato.client.unreadable import UnreadableObjects
 from ostinato.client.views import View, view_of
+from ostinato.controllers.reports.observing import Observer
 from ostinato.manager.connecting import Connect, Purpose
 from ostinato.manager.election.fence import AnyFence, Fence, FencedTransport
 from ostinato.manager.events.events import Events
 from ostinato.manager.metrics import request_metrics
+from ostinato.manager.observed_requests import ObservedRequests
 from ostinato.manager.options import ClientOptions
 from ostinato.manager.sharding.shards import ShardFence
 from ostinato.manager.tracing import traced
@@ -59,12 +62,16 @@ class Connections:
         caches: CacheOptions,
         fence: Fence | None,
         shards: ShardFence | None = None,
+        observer: Observer | None = None,
     ) -> None:
         """
         - `namespace`: of objects that name none.
         - `shards`: the fence of sharded controllers.
+        - `observer`: receives what is throttled. Defaults to None.
         """
         self.request_metrics = request_metrics()
+        metrics: ClientMetrics = self.request_metrics
+        self._metrics = metrics if observer is None else ObservedRequests(metrics, observer)
         self.unreadable = UnreadableObjects()
         self._connect = connect
         self._world = world
@@ -75,7 +82,7 @@ class Connections:
         self._unwatched = caches.unwatched
         self._by_identity: dict[tuple[str, bool], CachedClient] = {}  # by identity, and whether it is a leader's
         self._sharded: dict[str, CachedClient] = {}  # by identity
-        self.live = self._client(traced(connect(Purpose(metrics=self.request_metrics))))
+        self.live = self._client(traced(connect(Purpose(metrics=self._metrics))))
         self._clients = [self.live]
         measured = self._measured(caches)
         self.informers = Informers(
@@ -108,9 +115,9 @@ class Connections:
 
     def _fenced(self, identity: str, fence: AnyFence | None) -> CachedClient:
         if fence is None:
-            transport = traced(self._connect(Purpose(metrics=self.request_metrics, identity=identity)))
+            transport = traced(self._connect(Purpose(metrics=self._metrics, identity=identity)))
         else:
-            purpose = Purpose(deadline=fence.deadline, metrics=self.request_metrics, identity=identity)
+            purpose = Purpose(deadline=fence.deadline, metrics=self._metrics, identity=identity)
             transport = FencedTransport(traced(self._connect(purpose)), fence)
         client = self._client(transport)
         self._clients.append(client)

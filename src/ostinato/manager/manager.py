@@ -351,7 +351,8 @@ class Manager:
         connect = self._connect or over_http(config or Config(), self.world)
         namespace = "default" if config is None else config.namespace
         shards = None if self._shards is None else ShardFence(self._shards)
-        return Connections(connect, self.world, namespace, self._client_options, self._caches, self._fence, shards)
+        options, caches, fence = self._client_options, self._caches, self._fence
+        return Connections(connect, self.world, namespace, options, caches, fence, shards, self._observer)
 
     def _assembled(self, connections: Connections) -> Lifecycle:
         """Create all parts, ready to start."""

@@ -78,6 +78,9 @@ class Observer(Protocol):
 
     def finished(self, run: Reconcile, outcome: RunOutcome, /) -> None: ...
 
+    def throttled(self, controller: str, /) -> None:
+        """The server rejected a request with 429, which is sent again. `controller`: "" outside of reconciles."""
+
     def hot_loop(self, run: Reconcile, loop: Loop, /) -> None:
         """The run is one of a hot loop."""
 

@@ -17,6 +17,7 @@ from ostinato.page.reporting.reports import HotLoop
 LASTING: Final = 60.0  # seconds after the last sign
 _WINDOW: Final = 30.0  # seconds in which conflicts are counted
 _CONFLICTS: Final = 10  # in the window
+_THROTTLED: Final = 5  # requests in the window; single ones are normal
 _BEHIND: Final = 3  # consecutive samples
 _MAX_ALARMS: Final = 200
 _MAX_KEYS: Final = 1_000
@@ -30,6 +31,7 @@ class Alarms:
         self._active: dict[str, Alarm] = {}
         self._until: dict[str, float] = {}  # when an alarm ends, unless there is another sign
         self._conflicts: dict[str, deque[tuple[float, str]]] = {}  # of each controller: time and key
+        self._throttled: dict[str, tuple[float, int]] = {}  # of each client: begin of the window, and requests
         self._behind: dict[str, int] = {}  # of each controller: consecutive samples
         self._failing: dict[tuple[str, str], int] = {}  # consecutive failures by controller and key
         self._errors: dict[str, str] = {}  # last error of each controller
@@ -87,9 +89,18 @@ class Alarms:
             )
             self.raise_(alarm, run.at)
         elif _TOO_MANY.search(error) is not None:
-            self.throttled(run.at, run.controller, 1, error)
+            self._throttle(run.at, run.controller, error)
 
-    def throttled(self, now: float, client: str, count: int, detail: str = "") -> None:
+    def throttled(self, now: float, client: str, count: int) -> None:
+        """Record requests of a controller or process that were rejected with 429 and sent again."""
+        since, total = self._throttled.get(client, (now, 0))
+        since, total = (since, total + count) if now - since <= _WINDOW else (now, count)
+        self._throttled[client] = since, total
+        if total >= _THROTTLED:
+            detail = f"{total} requests were rejected and sent again; raise its priority level, or send fewer"
+            self._throttle(now, client, detail)
+
+    def _throttle(self, now: float, client: str, detail: str) -> None:
         alarm = Alarm(
             id=f"throttled/{client}",
             severity="warning",
@@ -97,7 +108,7 @@ class Alarms:
             at=now,
             controller=client,
             message=f"the server throttles {client} (429)",
-            detail=detail or f"{count} requests were rejected and are retried; raise its priority level, or send fewer",
+            detail=detail,
         )
         self.raise_(alarm, now)
 

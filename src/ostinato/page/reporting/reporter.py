@@ -56,6 +56,7 @@ class Reporter:
         self._wrote: list[Wrote] = []
         self._hot_loops: list[HotLoop] = []
         self._placed: list[Placed] = []
+        self._throttled: dict[str, int] = {}  # requests by controller
         self._dropped = 0
         self._writes_of: dict[str, list[State]] = {}  # writes of the runs that have not ended
         self._controllers: dict[str, _Sampled] = {}
@@ -123,6 +124,10 @@ class Reporter:
             ref = Ref.of(gvk, key, access.uid(loop.write.after))
             self._hot_loops.append(HotLoop(run.id, run.controller, ref, str(loop), loop.write.fields()))
 
+    def throttled(self, controller: str) -> None:
+        name = controller or self._process
+        self._throttled[name] = self._throttled.get(name, 0) + 1
+
     def placed(self, run: Run, placement: Placement) -> None:
         if not self._is_full(self._placed):
             self._placed.append(Placed(self._clock.wall(), run.id, placement))
@@ -161,7 +166,8 @@ class Reporter:
             self._sampled_at = now
             controllers = [each.sample(since) for each in self._controllers.values()]
         unreported = [each for each, reported in self._watches.items() if not reported]
-        if not (controllers or unreported or self._runs or self._wrote or self._ended or self._placed):
+        collected = self._runs or self._wrote or self._ended or self._placed or self._throttled
+        if not (controllers or unreported or collected):
             return None
         reports = Reports(
             process=self._process,
@@ -172,9 +178,11 @@ class Reporter:
             watches=unreported,
             hot_loops=self._hot_loops,
             placed=self._placed,
+            throttled=self._throttled,
             dropped=self._dropped,
         )
         self._runs, self._wrote, self._ended, self._hot_loops, self._placed = [], [], [], [], []
+        self._throttled = {}
         self._watches.update(dict.fromkeys(unreported, True))
         self._dropped = 0
         return reports
