@@ -37,9 +37,9 @@ def chromium() -> str | None:
     return os.environ.get("OSTINATO_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """A browser for the tests of a file: while playwright is open, this thread can run no other event loop."""
+    """A browser for the tests of this directory: while playwright is open, this thread can run no other event loop."""
     binary = chromium()
     if binary is None:
         pytest.skip("no chromium; `apt-get install chromium`, or name one in OSTINATO_CHROMIUM")

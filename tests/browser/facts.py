@@ -286,10 +286,14 @@ class Facts:
             "error": None,
             "reasons": ["Deployment default/web changed"],
         }
+        other = self.write(at - 4) | {"verb": "delete", "author": "unknown", "ref": self.pod(1)}
+        user = {"type": "user", "who": "kubectl", "write": edit}
         return {
             "chain": [
                 {"type": "write", "write": created},
-                {"type": "reconcile", "reconcile": reconcile},
-                {"type": "user", "who": "kubectl", "write": edit},
-            ]
+                {"type": "reconcile", "reconcile": reconcile, "also": [other]},
+                {"type": "skipped", "n": 12},
+                user,
+            ],
+            "origins": [user, {"type": "reason", "who": "node-controller", "why": "node n has sent no heartbeat"}],
         }

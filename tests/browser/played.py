@@ -17,14 +17,11 @@ from typing import Any
 from aiohttp import web
 
 import ostinato
+from ostinato.page.serving.access import SECURITY_HEADERS
 
 from .facts import HOSTILE, Facts, Json
 
 ASSETS = Path(ostinato.__file__).parent / "page" / "assets"
-CSP = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
-    "base-uri 'none'; frame-ancestors 'none'; form-action 'none'"
-)
 
 
 class Handlers:
@@ -49,7 +46,7 @@ class Handlers:
             self.transports.add(request.transport)
         response: web.StreamResponse = await handler(request)
         if not response.prepared:
-            response.headers["Content-Security-Policy"] = CSP
+            response.headers.update(SECURITY_HEADERS)
         return response
 
     async def index(self, _: web.Request) -> web.StreamResponse:

@@ -177,10 +177,18 @@ async def snail(config: ConfigMap, ctx) -> None:
 
 
 def test_which_controller_is_behind_and_why_is_answered_in_three_clicks(
-    context: BrowserContext, page: Page, tmp_path: Path, screenshot: Callable[[str], Path]
+    api: client.ApiClient,
+    state: Path,
+    context: BrowserContext,
+    page: Page,
+    tmp_path: Path,
+    screenshot: Callable[[str], Path],
 ) -> None:
+    for number in range(5):
+        client.CoreV1Api(api).create_namespaced_config_map("default", {"metadata": {"name": f"work-{number}"}})
     (tmp_path / "slow.py").write_text(SLOW)
-    with running("run", "--embedded", "--page", ":0", str(tmp_path / "slow.py")) as program:
+    kubeconfig = str(state / "admin.kubeconfig")
+    with running("run", "--kubeconfig", kubeconfig, "--page", ":0", str(tmp_path / "slow.py")) as program:
         program.enter(context)
         page.goto(program.address)
         click = Clicks()

@@ -19,8 +19,10 @@ import yaml
 
 from ostinato.cli.app import run
 from ostinato.client import Client, Config
+from ostinato.http.websocket import BINARY, FrameReader, frame, upgrade_fields
 from ostinato.kinds.apps_v1 import Deployment
 from ostinato.kinds.core_v1 import Pod
+from ostinato.page.serving.shell import PROTOCOL
 from tests.cluster.planes import PlaneProcess
 from tests.cluster.running import running
 
@@ -91,7 +93,8 @@ def until(ask: Callable[[], Any]) -> Any:
 def plane(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[PlaneProcess]:
     if request.config.getoption("--cluster"):
         pytest.skip("the page is that of a plane of our own")
-    process = PlaneProcess(tmp_path_factory.mktemp("page"), "--processes", "2", "--page", "127.0.0.1:0")
+    page = ("--page", "127.0.0.1:0", "--page-writes")
+    process = PlaneProcess(tmp_path_factory.mktemp("page"), "--processes", "2", *page)
     process.start()
     create(process, deployment())
     yield process
@@ -185,6 +188,58 @@ def test_a_pod_has_its_log_and_its_usage(sock: Path) -> None:
     assert (node["ready"], node["pods"]) == (True, 1)
 
 
+class Shell:
+    """A shell through the page, in Kubernetes' channel protocol."""
+
+    def __init__(self, path: Path, **query: str) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(SECONDS)
+        self._socket.connect(str(path))
+        fields = [f"{name}: {value}" for name, value in upgrade_fields("dGhlIHNhbXBsZSBub25jZQ==", [PROTOCOL])]
+        head = "\r\n".join([f"GET /api/pods/exec?{urlencode(query)} HTTP/1.1", "Host: page", *fields])
+        self._socket.sendall(f"{head}\r\n\r\n".encode())
+        received = b""
+        while b"\r\n\r\n" not in received:
+            received += self._socket.recv(1 << 16)
+        self.status, _, rest = received.partition(b"\r\n\r\n")
+        self.output: dict[int, bytes] = {}
+        self._frames = FrameReader(self._take, lambda: b"mask")
+        self._frames.feed(rest)
+
+    def _take(self, message: bytes) -> None:
+        self.output[message[0]] = self.output.get(message[0], b"") + message[1:]
+
+    def send(self, channel: int, data: bytes) -> None:
+        self._socket.sendall(frame(BINARY, bytes((channel,)) + data, b"mask"))
+
+    def read_until(self, channel: int, text: bytes) -> None:
+        while text not in self.output.get(channel, b""):
+            data = self._socket.recv(1 << 16)
+            assert data, f"ended before {text!r}: {self.output}"
+            self._frames.feed(data)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def test_a_shell_runs_in_a_container_and_ends_with_it(sock: Path) -> None:
+    where = {"namespace": "default", "name": pod_of(sock), "container": "quiet"}
+    shell = Shell(sock, **where)
+    assert shell.status.startswith(b"HTTP/1.1 101 ")
+    assert PROTOCOL.encode() in shell.status
+    shell.send(4, b'{"Width": 132, "Height": 43}')
+    shell.send(4, b'{"Width": -1, "Height": 99999999}')  # ignored
+    shell.send(0, b"stty size; echo $((40 + 2))\n")
+    shell.read_until(1, b"43 132")
+    shell.read_until(1, b"42")
+    shell.send(0, b"exit 3\n")
+    shell.read_until(3, b"exit code 3")
+    shell.close()
+    missing = Shell(sock, **{**where, "name": "nobody"})
+    missing.read_until(3, b'pods "nobody" not found')
+    missing.close()
+
+
 def test_tree_and_why_need_a_kubeconfig_alone(plane: PlaneProcess, sock: Path, capsys: Any) -> None:
     pod = pod_of(sock)
     assert run(["tree", "deploy", "web", "--kubeconfig", str(plane.kubeconfig)]) == 0
@@ -196,6 +251,17 @@ def test_tree_and_why_need_a_kubeconfig_alone(plane: PlaneProcess, sock: Path, c
     assert "a-user: spec.replicas, spec.selector" in capsys.readouterr().out
     assert run(["why", "deploy", "nobody", "--kubeconfig", str(plane.kubeconfig)]) == 1
     assert capsys.readouterr().err == 'ostinato why: deployments.apps "nobody" not found\n'
+
+
+def test_another_browser_gets_a_url_of_its_own(plane: PlaneProcess, sock: Path, capsys: Any) -> None:
+    assert run(["page", "--socket", str(sock)]) == 0
+    url = capsys.readouterr().out.strip()
+    address, _, path = url.removeprefix("http://").partition("/")
+    for status in (303, 401):  # it works once
+        browser = http.client.HTTPConnection(address, timeout=SECONDS)
+        browser.request("GET", f"/{path}")
+        assert browser.getresponse().status == status
+        browser.close()
 
 
 def test_an_operator_shows_its_reconciles_and_what_it_may_not_list(

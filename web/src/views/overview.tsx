@@ -1,7 +1,7 @@
 // The start page: the loop in small, and three questions with their answers, or one click away from them.
 import type { JSX } from "preact";
 import { useResource } from "../api";
-import { duration, fullName, past, plural } from "../format";
+import { duration, fullName, past, plural, short } from "../format";
 import { LoopGraph } from "../loop/graph";
 import { subscribe } from "../loop/history";
 import { Card, Empty, Mark, ObjectLink, Page, Pill, Show, Since } from "../parts/basics";
@@ -65,7 +65,7 @@ function Changed(): JSX.Element {
               <a class="row" href={objectHref(write.ref, { tab: "why", write: write.id })} aria-label={`Why was ${write.ref.kind} ${write.ref.name} ${past(write)}?`}>
                 <Pill tone={verbTone(write)}>{write.verb}</Pill>
                 <span class="grow clip"><span class="kind">{write.ref.kind}</span> <span class="name">{write.ref.name}</span></span>
-                <span class="quiet clip author">{write.author}</span>
+                <span class="quiet clip author" title={write.author}>{short(write.author)}</span>
                 <Since at={write.at} />
               </a>
             </li>
