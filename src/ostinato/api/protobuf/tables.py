@@ -16,11 +16,13 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import cache
 from importlib import resources
 from typing import Any, Final, NamedTuple
 
 import msgspec
+
+from ostinato.api.text.short_cache import short_cache
 
 MAGIC: Final = b"k8s\x00"  # prefix of envelopes
 TYPE_META: Final = "k8s.io.apimachinery.pkg.runtime.TypeMeta"
@@ -114,7 +116,7 @@ def is_wrapper(message: str) -> bool:
     return message not in modes and [name for name, _, _ in fields[message].values()] == ["items"]
 
 
-@lru_cache(maxsize=4096)  # bounded, as names are untrusted
+@short_cache(4096)  # names are untrusted
 def message_of(api_version: str, kind: str) -> str | None:
     """Return the message name of a kind; None if it has no protobuf."""
     fields = _facts()[0]

@@ -7,11 +7,11 @@ legacy rules with `strict=False`). New fields accept only the canonical form.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
 from typing import NamedTuple
 
 from ostinato.api.text.go_format import quote
+from ostinato.api.text.short_cache import short_cache
 
 _NOT_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _NOT_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
@@ -65,7 +65,7 @@ class Network(NamedTuple):
         return f"{base}/{self.length - 96 if base.mapped else self.length}"
 
 
-@lru_cache(maxsize=1024)  # the Pods of a node have its address
+@short_cache(1024)  # the Pods of a node have its address
 def parse_ip(text: str) -> Address | None:
     """Parse an address in legacy notation; None if it is invalid."""
     dot, colon = text.find("."), text.find(":")

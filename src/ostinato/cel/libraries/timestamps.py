@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import Any, Final
 
 from ostinato.api.text.go_format import quote
+from ostinato.api.text.short_cache import short_cache
 from ostinato.cel.libraries.arithmetic import whole
 from ostinato.cel.libraries.float_format import decimal
 from ostinato.cel.values import CelError, Duration, Timestamp
@@ -106,7 +106,7 @@ def duration_text(value: Duration) -> str:
     return decimal((seconds + rest / 1e9) * (-1 if value.ns < 0 else 1)) + "s"
 
 
-@lru_cache(maxsize=256)
+@short_cache(256)
 def _zone(name: str) -> Any:
     offset = _OFFSET.fullmatch(name)
     if offset is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -10,6 +9,7 @@ import msgspec
 from ostinato.api.gvk import GroupResource
 from ostinato.api.meta import OwnerReference
 from ostinato.api.owners import validate_owner_references
+from ostinato.api.text.short_cache import short_cache
 from ostinato.api.validation import names
 from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.resource import Resource
@@ -166,7 +166,7 @@ def _validate_namespace(namespace: str, *, namespaced: bool) -> list[FieldError]
     return [FieldError.invalid(_NAMESPACE, namespace, text) for text in names.is_dns1123_label(namespace)]
 
 
-@lru_cache(maxsize=1024)  # many objects share few namespaces
+@short_cache(1024)  # many objects share few namespaces
 def _is_namespace(name: str) -> bool:
     return not names.is_dns1123_label(name)
 
@@ -196,7 +196,7 @@ def _are_usual_owners(references: list[Json]) -> bool:
     return controllers <= 1
 
 
-@lru_cache(maxsize=256)  # many owners share few kinds
+@short_cache(256)  # many owners share few kinds
 def _may_own(api_version: str, kind: str) -> bool:
     return not validate_owner_references([OwnerReference(api_version=api_version, kind=kind, name="a", uid="a")], _META)
 

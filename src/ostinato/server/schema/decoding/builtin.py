@@ -22,6 +22,7 @@ import msgspec
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.quantity import Quantity
 from ostinato.api.schema import builtin_schemas
+from ostinato.api.text.short_cache import short_cache
 from ostinato.api.time import MicroTime, Time
 from ostinato.server.schema.decoding.base64 import Base64Error, canonical_base64
 from ostinato.server.schema.decoding.embedded_structs import error_path
@@ -365,7 +366,7 @@ def _quantity(value: Any, _unknown: _Unknown) -> Any:
     return _canonical_quantity(str(value))
 
 
-@lru_cache(maxsize=4096)
+@short_cache(4096)
 def _canonical_quantity(text: str) -> str:
     try:
         return str(Quantity.parse(text))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
+from ostinato.api.text.short_cache import short_cache
 from ostinato.api.validation import names
 from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.core.pods import status as pod_status
@@ -238,7 +238,7 @@ def _validate_conditions(conditions: list[Json]) -> list[FieldError]:
     return errors
 
 
-@lru_cache(maxsize=256)  # few types, in every status
+@short_cache(256)  # few types, in every status
 def _is_condition_type(kind: str) -> bool:
     return kind in _SYSTEM_CONDITIONS or not names.is_qualified_name(kind)
 
