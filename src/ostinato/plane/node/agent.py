@@ -222,15 +222,19 @@ class NodeAgent:
         if pod.metadata.deletion_timestamp is None:
             return
         key = NamespacedName(pod.metadata.namespace, pod.metadata.name)
+        worker = self._workers.pop(key, None)  # before the event of the deletion, which needs no sync then
         is_removed = False
         if not pod.metadata.finalizers:
             self._removing[key] = pod.metadata.uid
         try:
             is_removed = await self._status.delete(pod)
+        except BaseException:
+            if worker is not None:  # for the next attempt
+                self._workers.setdefault(key, worker)
+            raise
         finally:
             if not is_removed:  # no event follows, or another attempt
                 self._removing.pop(key, None)
-        self._workers.pop(key, None)
         self._remove_logs(pod)
 
     def _remove_logs(self, pod: Pod) -> None:
