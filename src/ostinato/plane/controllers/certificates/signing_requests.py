@@ -158,10 +158,11 @@ class Signer:
             .not_valid_before(begins)
             .not_valid_after(ends)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_key_usage(usages), critical=True)
             .add_extension(x509.ExtendedKeyUsage(_extended_key_usages(usages)), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False)
         )
+        if (key_usage := _key_usage(usages)) is not None:
+            builder = builder.add_extension(key_usage, critical=True)
         names = _alternative_names(parsed)
         if names is not None:
             builder = builder.add_extension(names, critical=False)
@@ -300,9 +301,12 @@ def _names_by_kind(parsed: x509.CertificateSigningRequest) -> dict[str, list[Any
     return {kind: [each for each in names or () if isinstance(each, cls)] for kind, cls in kinds.items()}
 
 
-def _key_usage(usages: set[str]) -> x509.KeyUsage:
+def _key_usage(usages: set[str]) -> x509.KeyUsage | None:
+    """Return the extension; None without a usage, since OpenSSL rejects certificates whose extension is empty."""
     from cryptography import x509  # noqa: PLC0415
 
+    if not usages & {"digital signature", "key encipherment"}:
+        return None
     return x509.KeyUsage(
         digital_signature="digital signature" in usages,
         content_commitment=False,
