@@ -58,8 +58,12 @@ Dial = Callable[[], Awaitable[AgentSocket]]
 
 
 async def send(dial: Dial, request: Request) -> Answer:
-    """Send a request of this server to an agent. Raises OSError if it cannot be reached."""
-    if request.headers.get("upgrade"):
+    """Send a request of this server to an agent. Raises OSError if it cannot be reached.
+
+    Logs are a plain response of the agent, also if the client of this server reads them over a WebSocket.
+    """
+    is_log = request.path.startswith("/containerLogs/")
+    if request.headers.get("upgrade") and not is_log:
         return await _upgrade(dial, request)
     connection = await dial()
     try:
@@ -67,7 +71,7 @@ async def send(dial: Dial, request: Request) -> Answer:
         if 100 <= head.status < 200 or 300 <= head.status < 400:  # redirects of a node are not followed
             url = f"https://{connection.host}{request.path}"
             raise Unknown.of(f"{request.method.title()} {quote(url)}: redirects forbidden")
-        if request.path.startswith("/containerLogs/") and head.status == 200:
+        if is_log and head.status == 200:
             chunks = _log(connection, head)
             return Stream(200, chunks, head.headers.get("content-type", "text/plain"), patient=True)
         body = await _whole(connection, head)

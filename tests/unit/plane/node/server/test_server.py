@@ -27,7 +27,7 @@ from ostinato.plane.node.server.stats import NodeStats
 from ostinato.server.access.authority import Authority
 from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.node_agents.remote import RemoteNodeAgents, addresses_of
-from ostinato.server.request import Peer, Request, Response
+from ostinato.server.request import Peer, Request, Response, Stream
 from ostinato.streams import ports
 from ostinato.streams.spdy import SpdyConnection
 from ostinato.streams.upgrade import Upgrade
@@ -105,6 +105,24 @@ def test_a_remote_node_serves_logs_exec_and_attach(tmp_path: Path) -> None:
         async with await pods.attach("p", container="d", stdin=True, tty=True) as process:
             await process.resize(80, 24)
             assert await anext(process) == ("stdout", b"80x24")
+        await node.stop()
+
+    _far(play, tmp_path)
+
+
+def test_logs_of_a_remote_node_are_read_over_a_web_socket(tmp_path: Path) -> None:
+    async def play(scene: Far) -> None:
+        pod = await scene.begin()
+        node = await scene.listen(tmp_path)
+        log = log_of(tmp_path, pod, "c", 0)
+        log.parent.mkdir(parents=True)
+        log.write_bytes(b"2026-01-01T00:00:01Z stdout F one\n")
+        headers = {"upgrade": "websocket", "connection": "Upgrade", "sec-websocket-protocol": "binary.k8s.io"}
+        request = Request("GET", "/api/v1/namespaces/default/pods/p/log", "container=c", headers)
+        request.peer = Peer("admin", ("system:masters",))
+        answer = await scene.server.handle(request)
+        assert isinstance(answer, Stream)
+        assert [chunk async for chunk in answer.chunks] == [b"one\n"]
         await node.stop()
 
     _far(play, tmp_path)
