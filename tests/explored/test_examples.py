@@ -18,7 +18,7 @@ from ostinato.testing.explore import create as create_step
 from ostinato.testing.explore import delete, edit, explore
 from tests.explored.clouds import CREDENTIALS, FakeS3, FakeSqs, bucket_example, queue_example
 
-WORLDS = os.environ.get("OSTINATO_EXPLORE_WORLDS", "6")
+WORLDS = os.environ.get("OSTINATO_EXPLORE_WORLDS", "4")
 SHORT = "OSTINATO_EXPLORE_WORLDS" not in os.environ
 BUDGET = "3600s"
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -33,14 +33,14 @@ async def limited(given: Pond) -> None:
 WEBHOOKS = Webhooks(enlarge, limited, endpoint=ENDPOINT)
 
 
-def explorer_of(operator: object) -> Explorer:
-    explorer = Explorer(subject_of(operator, SCENARIO, Options()))
-    assert explorer.prepare().problems == []
-    return explorer
+@pytest.fixture(scope="module")
+def explorer() -> Explorer:
+    made = Explorer(subject_of([careful, WEBHOOKS], SCENARIO, Options()))
+    assert made.prepare().problems == []
+    return made
 
 
-def test_a_write_of_users_is_mutated_and_validated_by_the_operator() -> None:
-    explorer = explorer_of([careful, WEBHOOKS])
+def test_a_write_of_users_is_mutated_and_validated_by_the_operator(explorer: Explorer) -> None:
     assert explorer.reference.steps[0].objects["Pond default/a"]["spec"] == {"size": 5}
     reached = {str(visit.point) for visit in explorer.world(Plan(1)).visits}
     assert {MUTATE, "webhook CREATE /validate-explored-dev-v1-pond default/a #1"} <= reached
@@ -53,8 +53,8 @@ def test_a_write_that_the_operator_denies_ends_the_scenario() -> None:
 
 
 @pytest.mark.parametrize("fault", ["webhook-fails", "webhook-slow", "crash-before", "crash-after"])
-def test_users_try_again_while_a_webhook_does_not_answer(fault: str) -> None:
-    outcome = explorer_of([careful, WEBHOOKS]).world(Plan.parse(f"1: {fault} @ {MUTATE}"))
+def test_users_try_again_while_a_webhook_does_not_answer(explorer: Explorer, fault: str) -> None:
+    outcome = explorer.world(Plan.parse(f"1: {fault} @ {MUTATE}"))
     assert outcome.problems == []
     assert len(outcome.dealt) == 1
     calls = [each for each in outcome.record.entries if each.action == "webhook" and "CREATE /mutate" in each.what]
