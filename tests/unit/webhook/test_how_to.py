@@ -24,7 +24,7 @@ def test_the_examples_of_the_how_to_run() -> None:
 
     async def main() -> None:
         world = World.real()
-        dispatcher = webhooks._dispatcher(world)
+        dispatcher = webhooks.dispatcher(world)
 
         async def ask(review: Any, path: str) -> Answered:
             return Answered(await dispatcher.handle(posted(review, path)))
