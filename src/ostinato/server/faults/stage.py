@@ -83,6 +83,7 @@ class FaultyServer:
         answer = await self._director.request(operation, proceed)
         if route.verb == "watch" and isinstance(answer, Stream):
             answer.chunks = self._events(operation, answer.chunks)
+            answer.forward = None  # no event may bypass the director
         return answer
 
     async def _events(self, operation: Operation, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
