@@ -44,3 +44,10 @@ def test_a_terminated_pod_is_deleted_although_a_request_conflicted() -> None:
     found = explored(SCENARIOS["replicaset"], "1: conflict @ delete pods default/web-* #2")
     assert found.failed is None, found.failed.text()
     assert "1 faults dealt" in found.coverage[1]
+
+
+def test_what_was_released_while_no_controller_ran_is_counted() -> None:
+    """A quota whose limits had not changed was not counted by a new process."""
+    found = explored(SCENARIOS["quota"], "1: crash-before @ event DELETED replicasets.apps default/web #1")
+    assert found.failed is None, found.failed.text()
+    assert "1 faults dealt" in found.coverage[1]

@@ -74,6 +74,9 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
 
 
 def _limits_differ(event: Event) -> bool:
+    """Whether to count again; also a quota that is seen first: objects may have gone before this process began."""
+    if isinstance(event, Added):
+        return True
     quota = event.object.read(ResourceQuota)
     return _texts(quota.spec.hard) != _texts(quota.status.hard)
 

@@ -14,6 +14,7 @@ from ostinato.testing.explore.explorer import Explorer
 from ostinato.testing.explore.plan import Fault, Plan
 from ostinato.testing.explore.points import Point
 from ostinato.testing.explore.world.objects import KnownObjects
+from ostinato.testing.explore.world.state import normalized
 
 SCENARIO = (create(pond()), edit(pond(), size=2), delete(pond()))
 
@@ -168,3 +169,15 @@ def test_a_crash_in_a_blocking_call_of_an_external_system_is_survived() -> None:
         periodic, scenario=SCENARIO[:2], external={"cloud": Cloud}, replay="1: crash-after @ external cloud.put a #1"
     )
     assert "1 faults dealt" in found.coverage[1]
+
+
+def test_the_order_of_conditions_does_not_matter() -> None:
+    conditions = [{"type": "Progressing", "status": "True"}, {"type": "Available", "status": "True"}]
+    value = {
+        "metadata": {"name": "a"},
+        "status": {"conditions": conditions},
+        "spec": {"types": [{"type": "b"}, {"type": "a"}]},
+    }
+    other = {**value, "status": {"conditions": conditions[::-1]}}
+    assert normalized(value, {}) == normalized(other, {})
+    assert normalized(value, {})["spec"] == value["spec"]

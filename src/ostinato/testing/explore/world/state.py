@@ -180,6 +180,12 @@ def _others(value: Any) -> Any:
     return [each for each in value or () if not each.startswith(_OWN)]
 
 
+def _type_of(value: Any) -> str:
+    """Return the type of a condition, "" of other values. Conditions are in the order in which they became true."""
+    found = value.get("type") if isinstance(value, dict) and "status" in value else None
+    return found if isinstance(found, str) else ""
+
+
 def _cleaned(value: Any, generation: int | None, generated: Mapping[str, str]) -> Any:
     if isinstance(value, dict):
         return {
@@ -191,7 +197,8 @@ def _cleaned(value: Any, generation: int | None, generated: Mapping[str, str]) -
             for field, each in value.items()
         }
     if isinstance(value, list):
-        return [_cleaned(each, generation, generated) for each in value]
+        found = [_cleaned(each, generation, generated) for each in value]
+        return sorted(found, key=_type_of) if found and all(map(_type_of, found)) else found
     if isinstance(value, str):
         if len(value) > 19 and (_TIME.match(value) or _UID.match(value)):
             return "..."
