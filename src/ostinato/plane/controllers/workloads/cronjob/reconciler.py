@@ -216,6 +216,7 @@ class _Sync:
             for reference in list(cron.status.active):
                 await self._replace(reference)
         wanted = _job_of(cron, moment)
+        self._ctx.explain(f"the schedule {cron.spec.schedule} of CronJob {cron.metadata.name} was due at {moment}")
         try:
             job = await self._client.create(wanted)
             self._event("SuccessfulCreate", f"Created job {job.metadata.name}")
