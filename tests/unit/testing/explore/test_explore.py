@@ -181,3 +181,15 @@ def test_the_order_of_conditions_does_not_matter() -> None:
     other = {**value, "status": {"conditions": conditions[::-1]}}
     assert normalized(value, {}) == normalized(other, {})
     assert normalized(value, {})["spec"] == value["spec"]
+
+
+def test_a_world_has_not_settled_before_another_replica_leads() -> None:
+    """The leader dies when nothing is left to do: the next one reconciles everything when the lease has ended."""
+    explorer = explorer_of(careful)
+    pause = "pause @ apply configmaps default/a #99"  # is not reached; its world has two replicas
+    outcome = explorer.world(Plan.parse(f"1: {pause}; crash-before @ event DELETED configmaps default/a #1"))
+    assert [each.kind for each in outcome.dealt] == ["crash-before"]
+    assert outcome.problems == []
+    ends = [each.time for each in outcome.record.entries if each.action == "end"]
+    settled = [each.time for each in outcome.record.entries if each.action == "settled"]
+    assert settled[-1] - ends[0] > 15

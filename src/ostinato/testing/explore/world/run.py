@@ -47,6 +47,7 @@ START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _LATER: Final = timedelta(seconds=17)
 _QUIET_COLLECTIONS: Final = ("events", "leases.coordination.k8s.io")
 _COLLECTION_DELAY: Final = 1.0  # virtual seconds until garbage is collected
+_ELECTED: Final = 25.0  # seconds until another replica leads; a lease lasts 15
 _MOMENT: Final = 0.01  # seconds in which a request is answered
 _NEWER: Final = 1000  # resourceVersions by which a restored store is ahead
 
@@ -232,6 +233,8 @@ class Run:
         self.note(replica.name, "end", "process is killed")
         replica.kill()
         self.later(self.subject.timing.restart, partial(self.start_replica, replica.process))
+        if replica.lease:  # nothing has settled before another leads, and has reconciled everything once
+            self.later(_ELECTED, self.active)
 
     def living(self) -> list[Replica]:
         return [each for each in self._replicas if not each.dead]
