@@ -2,7 +2,10 @@
 # commands: go
 # timeout: 3000
 # Suites of the controllers with the programs of `ostinato envtest`, not with the runner's server. SUITES names other packages.
-suites=${SUITES:-internal/util/ssa/test util/patch/test controllers/clustercache core/reconcilers/machineset}
+suites="internal/util/ssa/test util/patch/test controllers/clustercache controllers/crdmigrator core/webhooks/admission/test
+  core/reconcilers/machine core/reconcilers/machineset core/reconcilers/machinedeployment core/reconcilers/machinehealthcheck core/reconcilers/clusterclass
+  core/reconcilers/topology/cluster/structuredmerge"
+suites=${SUITES:-$suites}
 module=$(go mod download -json sigs.k8s.io/cluster-api@v1.14.2 | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
 cp -r --no-preserve=mode,ownership "$module" source
 cd source
