@@ -53,8 +53,10 @@ class Program:
     def enter(self, context: BrowserContext) -> None:
         """Give a browser access: with the token at first, then with the cookie that it was exchanged for."""
         if not self._cookies:
-            context.new_page().goto(self.url)
+            entrance = context.new_page()
+            entrance.goto(self.url)
             self._cookies = [dict(cookie) for cookie in context.cookies()]
+            entrance.close()  # the tab of the test is the only one
         context.add_cookies(self._cookies)  # type: ignore[arg-type]
 
     def end(self) -> None:

@@ -15,6 +15,7 @@ from .facts import HOSTILE
 from .programs import Program, plane, running
 
 LOOP = ["sh", "-c", "while :; do echo working; sleep 1; done"]
+STARTING = 120_000  # milliseconds for the page of a plane that is starting, on busy cores
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,7 @@ def start(cluster: Program, context: BrowserContext, page: Page) -> Page:
     """The start page, with access."""
     cluster.enter(context)
     page.goto(cluster.address)
-    expect(page.get_by_role("status").filter(has_text="Live")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="Live")).to_be_visible(timeout=STARTING)
     return page
 
 

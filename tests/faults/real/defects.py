@@ -47,14 +47,14 @@ def _reuse_a_version() -> None:
 
 def _drop_one_event() -> None:
     """One of fifty events reaches no watcher."""
-    publish: Callable[[Hub, Event], None] = Hub.publish
+    publish = Hub.publish
     count = 0
 
-    def forgetting(self: Hub, event: Event) -> None:
+    def forgetting(self: Hub, event: Event, *, alone: bool = False) -> None:
         nonlocal count
         count += 1
         if count % 50:
-            publish(self, event)
+            publish(self, event, alone=alone)
 
     Hub.publish = forgetting  # type: ignore[method-assign]
 

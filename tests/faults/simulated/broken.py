@@ -84,9 +84,9 @@ def drop_one_event(run: Run) -> Iterator[None]:
     """One of a hundred events reaches no watcher."""
     publish, rng = Hub.publish, run.rng.fork("defect")
 
-    def forgetting(self: Hub, event: Event) -> None:
+    def forgetting(self: Hub, event: Event, *, alone: bool = False) -> None:
         if rng.random() > 0.01:
-            publish(self, event)
+            publish(self, event, alone=alone)
 
     with mock.patch.object(Hub, "publish", forgetting):
         yield
@@ -141,9 +141,9 @@ def skip_slow_watchers(run: Run) -> Iterator[None]:
     """A watcher that does not read quickly enough misses events, instead of being closed."""
     offer = Subscription.offer
 
-    def skipping(self: Subscription, event: Event) -> None:
+    def skipping(self: Subscription, event: Event, *, alone: bool) -> None:
         if len(self._events) < 6:
-            offer(self, event)
+            offer(self, event, alone=alone)
 
     with mock.patch.object(Subscription, "offer", skipping):
         yield
