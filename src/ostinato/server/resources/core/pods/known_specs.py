@@ -16,7 +16,12 @@ _encode = msgspec.json.Encoder().encode
 
 
 def spec_key(pod: Json) -> bytes:
-    """Return what the checks of a Pod's spec depend on; empty if that cannot be told without its name."""
+    """Return what the checks of a Pod's spec depend on; empty if that cannot be told without its name.
+
+    Empty also for a Pod without an owner: few have an equal spec.
+    """
+    if not pod["metadata"].get("ownerReferences"):
+        return b""
     key = _encode((pod["spec"], pod["metadata"].get("annotations")))
     return b"" if len(key) > _MAX_BYTES or _NAMED in key else key
 
