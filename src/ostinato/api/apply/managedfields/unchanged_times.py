@@ -12,6 +12,8 @@ from ostinato.api.equality import equal
 
 def restore_times(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """Return the new object, with the old times in managedFields if nothing else differs."""
+    if any(old.get(name) != value for name, value in new.items() if name != "metadata"):
+        return new  # as most updates
     old_entries, new_entries = (_entries(value) for value in (old, new))
     if not new_entries or len(old_entries) != len(new_entries):
         return new

@@ -33,6 +33,7 @@ _MAX_ENTRIES = 64
 _MAX_KEY_BYTES = 4096
 _MAX_OWN = 16
 _OWN = re.compile(rb'k:\{\\"(uid|ip)\\":\\"([0-9A-Za-z.:-]+)\\"\}')  # key of an owner or an address, as encoded
+_ITEM = b"k:{"
 _KEY = b'k:{\\"%s\\":\\"%s\\"}'
 _RANK = b'\\":\\"#'  # begins what stands for it
 _WRITTEN = -1  # index of the time of the update
@@ -67,7 +68,7 @@ def update_key(entries: Any, api_version: str, changes: Comparison, manager: str
     text = _encode((manager, timeless, changes))
     if len(text) > _MAX_KEY_BYTES or len(times) >= MAX_UPDATERS or _RANK in text:
         return None
-    own = sorted(set(_OWN.findall(text)))
+    own = sorted(set(_OWN.findall(text))) if _ITEM in text else []
     if len(own) > _MAX_OWN:
         return None
     return UpdateKey(_ranked(text, own), times, own)
