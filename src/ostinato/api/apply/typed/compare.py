@@ -112,15 +112,19 @@ def compare(old: Any, new: Any, rules: Rules) -> Comparison:
 def _compare(old: Any, new: Any, rules: Rules, found: Comparison) -> bool:
     """Add the differences below a node to `found`; return whether the node itself changed. The values differ."""
     leaf = False
-    for form in {rules.form(old), rules.form(new)}:  # two if the type of the value changed
+    before_form, after_form = rules.form(old), rules.form(new)
+    forms = (before_form,) if before_form == after_form else (before_form, after_form)
+    for form in forms:
         if form == "map":
             assert rules.map is not None
-            one, other = (value if isinstance(value, dict) else {} for value in (old, new))
+            one = old if isinstance(old, dict) else {}
+            other = new if isinstance(new, dict) else {}
             leaf_here = rules.map.atomic or not (one or other)
             pairs = _pairs_of_maps(one, other, rules.map)
         elif form == "list":
             assert rules.list is not None
-            items, others = (value if isinstance(value, list) else [] for value in (old, new))
+            items = old if isinstance(old, list) else []
+            others = new if isinstance(new, list) else []
             leaf_here = rules.list.atomic or not (items or others)
             pairs = _pairs_of_lists(items, others, rules.list)
         else:
@@ -135,6 +139,9 @@ def _compare(old: Any, new: Any, rules: Rules, found: Comparison) -> bool:
                 found.removed[element] = everything(before, inner)
             elif isinstance(before, tuple) or isinstance(after, tuple):
                 _compare_duplicates(element, before, after, inner, found)
+            elif not (isinstance(before, NESTED) or isinstance(after, NESTED)):
+                if not equal(before, after):
+                    found.modified[element] = LEAF
             elif not equal(before, after):
                 below = Comparison({}, {}, {})
                 changed = inner is None or _compare(before, after, inner, below)
