@@ -13,7 +13,7 @@ from ostinato.server.request.negotiate import Form, body_media, form_of
 from ostinato.server.request.options import WriteOptions, write_options
 from ostinato.server.request.present import presented
 from ostinato.server.resources import metadata
-from ostinato.server.resources.repeated_bodies import Sent
+from ostinato.server.resources.repeated_bodies import Sent, may_repeat
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.decoding.objects import decode_value
 from ostinato.server.store import records
@@ -34,23 +34,24 @@ async def create(context: Context) -> Response:
     options = write_options(request, "CreateOptions")
     context.heavy = is_heavy(data, media)
 
-    sent = Sent(data, media, context.route.namespace, write.manager_of(request, options), options.field_validation)
-    if not context.heavy and not request.audited:
+    sent = None
+    if not context.heavy and not request.audited and may_repeat(data, media):
+        sent = Sent(data, media, context.route.namespace, write.manager_of(request, options), options.field_validation)
         known = context.resource.repeated_bodies.get(sent, write.now(context.world.clock))
         if known is not None:
             request.sent = decode_value(data, media)
             return await _create_tracked(context, known, options, form)
 
-    def read() -> Json:
-        return body.read(request, context.resource, data, media, options)
-
     warned = len(request.warnings)
-    obj = await context.in_thread(read) if context.heavy else read()
+    if context.heavy:
+        obj = await context.in_thread(lambda: body.read(request, context.resource, data, media, options))
+    else:
+        obj = body.read(request, context.resource, data, media, options)
     for field in _OF_THE_SERVER:
         obj["metadata"].pop(field, None)
     is_repeatable = "managedFields" not in obj["metadata"] and context.resource.conversion is None
     obj = await _tracked(context, obj, options)
-    if is_repeatable and len(request.warnings) == warned:
+    if sent is not None and is_repeatable and len(request.warnings) == warned:
         context.resource.repeated_bodies.put(sent, obj)
     return await _create_tracked(context, obj, options, form)
 

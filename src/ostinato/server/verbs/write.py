@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -181,19 +181,24 @@ def _ordered(resource: Resource, obj: Json) -> Json:
     if resource.custom:
         body["metadata"] = dict(metadata)
         return body
-    body["metadata"] = {name: metadata[name] for name in METADATA_ORDER if name in metadata}
-    _sort_maps(body["metadata"], _METADATA_MAPS)
+    metadata = body["metadata"] = {name: metadata[name] for name in METADATA_ORDER if name in metadata}
+    for name in _METADATA_MAPS:
+        if name in metadata:
+            metadata[name] = _sorted(metadata[name])
     if resource.gvk.kind in _WITH_DATA:
-        _sort_maps(body, _DATA_MAPS)
+        for name in _DATA_MAPS:
+            if name in body:
+                body[name] = _sorted(body[name])
     return body
 
 
-def _sort_maps(holder: Json, names: Iterable[str]) -> None:
-    """Sort the keys of fields that are maps, as Go encodes them: a patch may have added some at the end."""
-    for name in names:
-        found = holder.get(name)
-        if type(found) is dict and len(found) > 1:
-            holder[name] = {key: found[key] for key in sorted(found)}
+def _sorted(found: Any) -> Any:
+    """Sort the keys of a map, as Go encodes it: a patch may have added some at the end."""
+    if type(found) is not dict or len(found) < 2:
+        return found
+    keys = list(found)
+    ordered = sorted(keys)
+    return found if keys == ordered else {key: found[key] for key in ordered}
 
 
 def unless_equal(old: Json, new: Json) -> Json | None:

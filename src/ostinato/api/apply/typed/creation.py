@@ -12,7 +12,7 @@ from typing import Any
 
 from ostinato.api.apply.fieldpath.elements import SELF, name_element, order
 from ostinato.api.apply.fieldpath.field_set import LEAF, FieldSet
-from ostinato.api.apply.typed.merge_rules import ItemError, ListRules, MapRules, Rules
+from ostinato.api.apply.typed.merge_rules import ItemError, ListRules, MapRules, Rules, Step
 from ostinato.api.apply.typed.validate import TypedError, validate
 from ostinato.api.equality import equal
 
@@ -25,6 +25,9 @@ _SCALARS: dict[str | None, tuple[type, ...]] = {
     "boolean": (bool,),
     "untyped": (str, int, float, bool),
 }
+
+
+_MOST_SHAPES = 64  # cached per struct
 
 
 class FastPathUnsupported(Exception):  # noqa: N818 - not an error
@@ -48,18 +51,18 @@ def created_fields(new: dict[str, Any], zero: dict[str, Any], rules: Rules, unow
 def _beyond(new: dict[str, Any], zero: dict[str, Any], rules: MapRules, unowned: FieldSet) -> FieldSet:
     """Return the fields of a struct that differ from the zero struct."""
     found: FieldSet = {}
-    for name in sorted(new):
+    names = tuple(new)
+    steps = rules.steps.get(names)
+    if steps is None:
+        steps = _steps(rules, names)
+    for name, element, leaves, field in steps:
         value = new[name]
-        element = "f:" + name
-        field = rules.field(name)
-        if field is None:
-            raise FastPathUnsupported
         if name in zero:
             below = _changed(value, zero[name], field, unowned.get(element, LEAF))
             if below is None:
                 continue
         else:
-            below = LEAF if type(value) in _SCALARS[field.scalar] else walker_of(field)(value)
+            below = LEAF if type(value) in leaves else walker_of(field)(value)
         if element in unowned:
             if below is LEAF:
                 continue
@@ -67,6 +70,19 @@ def _beyond(new: dict[str, Any], zero: dict[str, Any], rules: MapRules, unowned:
                 raise FastPathUnsupported
         found[element] = below
     return found
+
+
+def _steps(rules: MapRules, names: tuple[str, ...]) -> list[Step]:
+    """Return the steps through the fields of a struct, in the order of the result; cached in the rules."""
+    steps: list[Step] = []
+    for name in sorted(names):
+        field = rules.field(name)
+        if field is None:
+            raise FastPathUnsupported
+        steps.append((name, "f:" + name, _SCALARS[field.scalar], field))
+    if len(rules.steps) < _MOST_SHAPES and all(map(rules.declares, names)):
+        rules.steps[names] = steps
+    return steps
 
 
 def _changed(value: Any, zero: Any, rules: Rules, unowned: FieldSet) -> FieldSet | None:
@@ -159,9 +175,6 @@ class _Shape:
         self.steps.sort()
         # The result if all values are leaves, as in most structs; shared.
         self.all_leaves: FieldSet = {SELF: LEAF, **{element: LEAF for _, element, _, _ in self.steps}}
-
-
-_MOST_SHAPES = 64  # cached per struct
 
 
 def _struct_walk(rules: MapRules) -> Walk:
