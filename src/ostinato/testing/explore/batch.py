@@ -1,7 +1,7 @@
 """Batches of worlds, run in copies of this process.
 
 - Each world sends a report. The record of a failed one is not part of it: running its plan again gives it.
-- Short worlds run one after the other in one copy. Its garbage is never collected: it ends with the copy.
+- Short worlds run one after the other in one copy (`worker`).
 - Long worlds that begin alike share their beginning: one run is forked at each point at which a plan has a fault. The
   copy deals it, the original continues without it. So the server and the operator start once for many worlds, and a
   fault in the last step costs only the last step. Plans whose remaining points are not reached are one world.
@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ostinato.testing.explore.oracles.checks import judge
 from ostinato.testing.explore.plan import Fault, Plan
-from ostinato.testing.explore.points import Point, Visit
-from ostinato.testing.explore.world.outcome import Outcome, Problem
-from ostinato.testing.explore.world.record import Record
+from ostinato.testing.explore.points import Point
+from ostinato.testing.explore.report import Report, Send, ended_report, report_of
+from ostinato.testing.explore.worker import Numbered, Worker
+from ostinato.testing.explore.world.outcome import Outcome
 from ostinato.testing.explore.world.run import Run
 from ostinato.testing.explore.world.settings import Reference, Subject
 from ostinato.world.simulated import forks
@@ -32,21 +32,6 @@ if TYPE_CHECKING:
     from ostinato.testing.explore.faults.kind import FaultKind
 
 MakeKind = Callable[[Fault], "FaultKind"]
-Numbered = tuple[int, Plan]
-
-
-class Report(msgspec.Struct, frozen=True):
-    """What a copy sends. `plans`: the numbers of the plans that it was the world of."""
-
-    plans: list[int]
-    problems: list[Problem]
-    visits: list[Visit] = []
-    dealt: list[Fault] = []
-    signature: str = ""
-    trace: str = ""
-
-
-Send = Callable[[Report], None]
 
 _LONG: Final = 2_000  # steps of a run from which worlds share their beginnings
 _decoder = msgspec.json.Decoder(Report)
@@ -86,7 +71,7 @@ class BranchingRun(AbandonedRun):
 
     def run(self) -> Outcome:
         outcome = super().run()
-        self._send(_report([number for number, _ in self._plans], outcome, self._reference))
+        self._send(report_of([number for number, _ in self._plans], outcome, self._reference))
         return outcome
 
     @property
@@ -106,7 +91,7 @@ class BranchingRun(AbandonedRun):
                 self._add_faults(faults)
                 return super().due(point)
             if code := forks.wait_for(process):
-                self._send(_ended([number for number, _ in plans], code))
+                self._send(ended_report([number for number, _ in plans], code))
         if not self._plans or self._stop():
             forks.leave()
         return []
@@ -118,60 +103,69 @@ class BranchingRun(AbandonedRun):
             self._faults.setdefault(fault.at, []).append(kind)
 
 
-class Batch(msgspec.Struct, frozen=True):
-    """Plans whose worlds are run together.
+class Batches:
+    """Runs batches of worlds of one operator and scenario; `close` it.
 
     - `stop`: returns whether to begin no further world.
     """
 
-    subject: Subject
-    plans: Sequence[Plan]
-    make_kind: MakeKind
-    reference: Reference
-    stop: Callable[[], bool]
+    def __init__(
+        self, subject: Subject, make_kind: MakeKind, reference: Reference, stop: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._subject = subject
+        self._make_kind = make_kind
+        self._reference = reference
+        self._stop = stop
+        self._worker: Worker | None = None
 
-    def run(self) -> Iterator[Outcome]:
+    def run(self, plans: Sequence[Plan]) -> Iterator[Outcome]:
         """Yield the outcomes of the worlds in the order of the plans, without records; not of those not begun."""
-        numbered = list(enumerate(self.plans))
-        found = self._in_one_copy(numbered) if self.reference.duration < _LONG else self._in_branches(numbered)
+        numbered = list(enumerate(plans))
+        found = self._one_by_one(numbered) if self._reference.duration < _LONG else self._in_branches(numbered)
         for number, plan in numbered:
             if number in found:
-                yield _outcome(plan, found[number])
+                yield found[number].outcome(plan)
 
-    def _in_one_copy(self, plans: Sequence[Numbered]) -> dict[int, Report]:
+    def close(self) -> int:
+        """End the copy that is kept for further batches; return its exit code."""
+        worker, self._worker = self._worker, None
+        return 0 if worker is None else worker.close()
+
+    def _one_by_one(self, plans: Sequence[Numbered]) -> dict[int, Report]:
         found: dict[int, Report] = {}
         left = list(plans)
-        while left:
-            code = _run_copy(partial(self._one_by_one, left), found)
+        while left and not self._stop():
+            if self._worker is None:
+                self._worker = Worker.start(self._work)
+            for report in self._worker.run(left, self._reference.duration):
+                found.update(dict.fromkeys(report.plans, report))
             left = [each for each in left if each[0] not in found]
-            if code:
+            if (left or self._worker.is_full) and (code := self.close()):
                 number, _ = left.pop(0)
-                found[number] = _ended([number], code)
-            elif left:  # it was told to stop
-                break
+                found[number] = ended_report([number], code)
         return found
+
+    def _work(self, plans: Sequence[Numbered], send: Send) -> None:
+        for number, plan in plans:
+            if self._stop():
+                return
+            outcome = AbandonedRun(self._subject, plan, self._make_kind, self._reference).run()
+            send(report_of([number], outcome, self._reference))
 
     def _in_branches(self, plans: Sequence[Numbered]) -> dict[int, Report]:
         found: dict[int, Report] = {}
         groups: dict[tuple[int, bool, bool], list[Numbered]] = {}
         for number, plan in plans:
-            alike = (plan.seed, plan.interleaved, elects(plan, self.make_kind))
+            alike = (plan.seed, plan.interleaved, elects(plan, self._make_kind))
             groups.setdefault(alike, []).append((number, plan))
         for group in groups.values():
             if code := _run_copy(partial(self._branching, group), found):
                 left = [number for number, _ in group if number not in found]
-                found.update(dict.fromkeys(left, _ended(left, code)))
+                found.update(dict.fromkeys(left, ended_report(left, code)))
         return found
 
-    def _one_by_one(self, plans: Sequence[Numbered], send: Send) -> None:
-        for number, plan in plans:
-            if self.stop():
-                return
-            outcome = AbandonedRun(self.subject, plan, self.make_kind, self.reference).run()
-            send(_report([number], outcome, self.reference))
-
     def _branching(self, plans: Sequence[Numbered], send: Send) -> None:
-        BranchingRun(self.subject, plans, self.make_kind, self.reference, self.stop, send).run()
+        BranchingRun(self._subject, plans, self._make_kind, self._reference, self._stop, send).run()
 
 
 def elects(plan: Plan, make_kind: MakeKind) -> bool:
@@ -211,31 +205,3 @@ def _divided(plans: Sequence[Numbered], point: Point) -> tuple[dict[tuple[Fault,
     for each in plans:
         here.setdefault(tuple(fault for fault in each[1].faults if fault.at == point), []).append(each)
     return here, here.pop((), [])
-
-
-def _report(plans: list[int], outcome: Outcome, reference: Reference) -> Report:
-    return Report(
-        plans,
-        judge(outcome, reference),
-        list(outcome.visits),
-        list(outcome.dealt),
-        outcome.signature,
-        outcome.trace,
-    )
-
-
-def _outcome(plan: Plan, report: Report) -> Outcome:
-    return Outcome(
-        plan,
-        Record(),
-        visits=report.visits,
-        dealt=report.dealt,
-        problems=list(report.problems),
-        signature=report.signature,
-        trace=report.trace,
-    )
-
-
-def _ended(plans: list[int], code: int) -> Report:
-    how = f"exit code {code}" if code > 0 else f"signal {-code}"
-    return Report(plans, [Problem("errors", f"the process of the world ended with {how}")])

@@ -12,11 +12,12 @@ world. Worlds are run in batches, in copies of this process (`batch`).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing
 from itertools import chain, islice, repeat
 
 import msgspec
 
-from ostinato.testing.explore.batch import Batch
+from ostinato.testing.explore.batch import Batches
 from ostinato.testing.explore.coverage import Coverage
 from ostinato.testing.explore.faults import catalogue
 from ostinato.testing.explore.faults.kind import FaultKind
@@ -104,22 +105,23 @@ class Explorer:
     def worlds(self, limit: int) -> Iterator[Outcome]:
         """Run up to `limit` worlds."""
         left = limit
-        for phase, plans in (("single", self._single()), ("pairs", self._pairs()), ("random", self._random())):
-            self.coverage.phase = phase
-            for batch in _batches(plans):
-                for outcome in self._outcomes(batch[:left]):
-                    left -= 1
-                    if len(outcome.plan.faults) == 1 and not outcome.problems:
-                        self._singles.append(outcome)
-                    yield outcome
-                if left <= 0 or self._stop():
-                    return
+        with closing(Batches(self.subject, catalogue.make, self.reference, self._stop)) as batches:
+            for phase, plans in (("single", self._single()), ("pairs", self._pairs()), ("random", self._random())):
+                self.coverage.phase = phase
+                for batch in _batches(plans):
+                    for outcome in self._outcomes(batches, batch[:left]):
+                        left -= 1
+                        if len(outcome.plan.faults) == 1 and not outcome.problems:
+                            self._singles.append(outcome)
+                        yield outcome
+                    if left <= 0 or self._stop():
+                        return
 
-    def _outcomes(self, plans: Sequence[Plan]) -> Iterator[Outcome]:
+    def _outcomes(self, batches: Batches, plans: Sequence[Plan]) -> Iterator[Outcome]:
         """Run a batch of worlds."""
         if self._make_run is Run and forks.is_available():
             with quiet_logs():
-                outcomes = list(Batch(self.subject, plans, catalogue.make, self.reference, self._stop).run())
+                outcomes = list(batches.run(plans))
             for outcome in outcomes:
                 self.coverage.ran(outcome)
                 yield self._recorded(outcome) if outcome.problems else outcome

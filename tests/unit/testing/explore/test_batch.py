@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import closing
 
 import msgspec
 import pytest
@@ -12,7 +13,7 @@ from tests.unit.testing.explore.operators import Pond, careful, pond
 from ostinato import Context, controller
 from ostinato.testing.explore import create, delete, edit
 from ostinato.testing.explore.api import Options, run, subject_of
-from ostinato.testing.explore.batch import Batch
+from ostinato.testing.explore.batch import Batches
 from ostinato.testing.explore.explorer import Explorer
 from ostinato.testing.explore.faults import catalogue
 from ostinato.testing.explore.plan import Plan
@@ -39,7 +40,8 @@ def explorer_of(operator: object) -> Explorer:
 
 def outcomes_of(explorer: Explorer, plans: Sequence[Plan], *, steps: int) -> list[Outcome]:
     reference = msgspec.structs.replace(explorer.reference, duration=steps)
-    return list(Batch(explorer.subject, plans, catalogue.make, reference, lambda: False).run())
+    with closing(Batches(explorer.subject, catalogue.make, reference)) as batches:
+        return list(batches.run(plans))
 
 
 @pytest.mark.parametrize("steps", [1, 1_000_000], ids=["one by one", "branching"])
