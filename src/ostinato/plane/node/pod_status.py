@@ -164,7 +164,8 @@ def _container_status(record: ContainerRecord, pod: Pod, pod_state: PodWorkerSta
     running = None if record.in_post_start else record.instance
     before = record.last_termination
     state = ContainerState()
-    if running is not None and (running.exit is None or (record.is_replaced and not pod_state.is_terminated)):
+    is_between = record.is_replaced and record.waiting is None and not pod_state.is_terminated
+    if running is not None and (running.exit is None or is_between):
         # A replaced container stays `running`: the server rejects the update of a terminated container.
         state.running = ContainerStateRunning(started_at=running.started_at)
     elif record.in_post_start and before is not None:

@@ -45,6 +45,7 @@ class FakeContainer:
 
     def end(self, code: int, reason: str = "", message: str = "") -> None:
         self.exit = Exit(code=code, at=Time.of(self._clock.now()), reason=reason, message=message)
+        self.ready = False
         self._changed()
 
     async def stop(self, grace: float) -> None:
@@ -94,7 +95,7 @@ class FakeRuntime:
         self.handlers: list[str] = []  # of the sandboxes
         self.refuse: Exception | None = None
         self.refuse_resize: Exception | None = None
-        self.resize_takes = 0.0  # seconds
+        self.resize_takes = self.pull_takes = 0.0  # seconds
         self.resized: list[tuple[Container, int]] = []  # containers as they were resized, and their attempts
 
     def of(self, name: str) -> FakeContainer:
@@ -109,6 +110,7 @@ class FakeRuntime:
         return "10.0.0.9"
 
     async def pull(self, pod: Pod, container: Container, record_event: EventRecorder) -> None:
+        await self._clock.sleep(self.pull_takes)
         record_event("Normal", "Pulled", "there")
 
     async def start(self, launch: Launch) -> FakeContainer:

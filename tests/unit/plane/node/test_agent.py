@@ -319,6 +319,39 @@ def test_a_changed_image_replaces_the_container_regardless_of_its_policy(tmp_pat
     on_node(play, tmp_path)
 
 
+def test_a_replaced_container_stays_ready_until_its_successor_has_started(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        await node.client.create(pod())
+        await node.wait(2)
+        node.runtime.pull_takes = 60.0
+        change = {"spec": {"containers": [{"name": "c", "image": "other"}]}}
+        await node.client.patch(Pod, "p", StrategicMergePatch(change))
+        await node.wait(30)
+        assert node.runtime.of("c").exit is not None
+        status = await node.status()
+        assert (status.restart_count, status.ready) == (0, True)
+        conditions = {each.type: each.status for each in (await node.get()).status.conditions}
+        assert (conditions["Ready"], conditions["ContainersReady"]) == ("True", "True")
+
+    on_node(play, tmp_path)
+
+
+def test_a_replaced_container_whose_successor_cannot_start_waits(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        await node.client.create(pod())
+        await node.wait(2)
+        node.runtime.refuse = StartError("CreateContainerError", "no command specified")
+        change = {"spec": {"containers": [{"name": "c", "image": "other"}]}}
+        await node.client.patch(Pod, "p", StrategicMergePatch(change))
+        await node.wait(5)
+        status = await node.status()
+        assert status.state is not None
+        assert status.state.waiting is not None
+        assert (status.state.waiting.reason, status.ready) == ("CreateContainerError", False)
+
+    on_node(play, tmp_path)
+
+
 def test_a_pod_is_resized_in_place(tmp_path: Path) -> None:
     async def play(node: NodeStage) -> None:
         given = ResourceRequirements(requests={"cpu": Quantity("10m")}, limits={"cpu": Quantity("1")})

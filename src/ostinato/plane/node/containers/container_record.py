@@ -58,6 +58,7 @@ class ContainerRecord(msgspec.Struct, eq=False):
     passed_startup: bool = True  # result of the startup probe
     is_reset: bool = False  # to be started as if it had never run (RestartAllContainers)
     is_replaced: bool = False  # being stopped because its image changed: restarted regardless of its policy
+    stays_ready: bool = False  # while it is replaced: until its successor has started, or has failed to
     termination_message: str = ""  # of the exited instance
     resources: ResourceRequirements | None = None  # of the running instance
     resize_error: str = ""  # why the last resize failed
@@ -74,13 +75,11 @@ class ContainerRecord(msgspec.Struct, eq=False):
     @property
     def is_ready(self) -> bool:
         instance = self.instance
-        return (
-            instance is not None
-            and instance.exit is None
-            and instance.ready
-            and self.passed_readiness
-            and self.is_started
-        )
+        if instance is None:
+            return False
+        if instance.exit is not None:
+            return self.stays_ready
+        return instance.ready and self.passed_readiness and self.is_started
 
     @property
     def is_started(self) -> bool:
@@ -93,6 +92,14 @@ class ContainerRecord(msgspec.Struct, eq=False):
         actual, desired = self.resources or ResourceRequirements(), self.spec.resources or ResourceRequirements()
         return self.is_running and not self.is_replaced and actual != desired
 
+    def replace(self) -> None:
+        """Record that it is going to be stopped, and started again whatever its restart policy is.
+
+        Without a readiness probe it stays ready meanwhile: kubelet reports the successor next.
+        """
+        self.is_replaced = True
+        self.stays_ready = self.is_ready and self.spec.readiness_probe is None
+
     def next_start(self) -> Time | None:
         """Return when it may be started; None if immediately."""
         if self.start_failed_at is not None:
@@ -103,6 +110,7 @@ class ContainerRecord(msgspec.Struct, eq=False):
     def record_start_failure(self, waiting: Waiting, now: Time, retry_after: float | None = None) -> None:
         """Record a failed start. `retry_after`: seconds until the next try. Defaults to `START_RETRY`."""
         self.waiting = waiting
+        self.stays_ready = False
         self.start_failed_at = now
         self.start_retry_after = START_RETRY if retry_after is None else retry_after
 
@@ -119,7 +127,7 @@ class ContainerRecord(msgspec.Struct, eq=False):
         self.instance = instance
         self.resources = self.spec.resources
         self.waiting = self.start_failed_at = None
-        self.is_replaced = self.is_reset = False
+        self.is_replaced = self.stays_ready = self.is_reset = False
         self.termination_message = ""
 
     def reset(self) -> None:

@@ -286,7 +286,7 @@ class PodContainers:
 
     def _replace(self, record: ContainerRecord, reason: str = "definition changed, will be restarted") -> None:
         """Stop a container, to be started again whatever its restart policy is."""
-        record.is_replaced = True
+        record.replace()
         text = f"Container {record.name} {reason}"
         self._stop_in_background(record, self._kill(record, text, self.grace_period))
 
@@ -350,6 +350,8 @@ class PodContainers:
         """Stop all containers, sidecars last and in reverse order; then remove sandbox and volumes."""
         until = self._clock.monotonic() + grace
         self._probes.stop_all()
+        for record in self.records.values():
+            record.stays_ready = False
         ordinary = [each for each in self.records.values() if each.role != "sidecar" and each.is_running]
         if len(ordinary) == 1:
             await self._stop(ordinary[0], grace, until)
