@@ -17,9 +17,9 @@ from tests.zoo.collection import ANIMALS
 SECONDS = 10.0
 
 
-def explored(animal: Animal, operator: object, worlds: int) -> Explored:
+def explored(animal: Animal, operator: object, worlds: int, replay: str = "") -> Explored:
     options = Options(worlds=worlds, external=animal.external, **animal.options)
-    return run(operator, animal.steps, options)
+    return run(operator, animal.steps, options, replay)
 
 
 def main() -> int:
@@ -40,7 +40,7 @@ def main() -> int:
             seconds = _cpu_seconds() - began
             fails = found.failed is None or seconds > SECONDS
             wrong += fails
-            print(f"{name:24} {_outcome(found):110} {seconds:5.1f} s{'  WRONG' if fails else ''}", flush=True)
+            print(f"{name:30} {_outcome(found):110} {seconds:5.1f} s{'  WRONG' if fails else ''}", flush=True)
             if options.verbose and found.failed is not None:
                 print(found.failed.text())
         if not options.buggy_only:
@@ -49,7 +49,7 @@ def main() -> int:
             seconds = _cpu_seconds() - began
             wrong += found.failed is not None
             mark = "  WRONG" if found.failed is not None else ""
-            print(f"{'  repaired':24} {_outcome(found):110} {seconds:5.1f} s{mark}", flush=True)
+            print(f"{name + ', repaired':30} {_outcome(found):110} {seconds:5.1f} s{mark}", flush=True)
             if options.verbose and found.failed is not None:
                 print(found.failed.text())
     return min(wrong, 1)

@@ -23,3 +23,10 @@ def test_the_bug_is_found(name: str) -> None:
 def test_the_repaired_twin_survives(name: str) -> None:
     found = explored(ANIMALS[name], ANIMALS[name].repaired, 15)
     assert found.failed is None, found.failed.text()
+
+
+def test_the_last_step_is_performed_once_if_two_faults_are_to_begin_it() -> None:
+    animal = ANIMALS["finalizer-late"]
+    world = "1: early-step @ external cloud.drop leo #1; early-step @ patch beasts.zoo.dev default/leo #2"
+    found = explored(animal, animal.repaired, 1, world)
+    assert found.failed is None, found.failed.text()

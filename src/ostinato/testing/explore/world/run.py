@@ -190,7 +190,9 @@ class Run:
         """Wait until the first process has begun to work."""
 
     async def perform(self) -> None:
-        """Perform the next step of the scenario."""
+        """Perform the next step of the scenario, unless one that was to be early has been the last."""
+        if self.step == len(self.subject.scenario):
+            return
         step = self.subject.scenario[self.step]
         self.step += 1
         self.note(USER, "step", str(step))
