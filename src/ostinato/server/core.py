@@ -23,6 +23,7 @@ from ostinato.server.admission import AdmissionChain
 from ostinato.server.admission.dependencies import PluginDependencies
 from ostinato.server.admission.plugins import plugins
 from ostinato.server.admission.settings import AdmissionSettings
+from ostinato.server.admission.webhooks.metrics import WebhookMetrics
 from ostinato.server.aggregation.aggregator import Aggregator
 from ostinato.server.aggregation.front_proxy import FrontProxy
 from ostinato.server.audit.settings import AuditSettings
@@ -111,7 +112,9 @@ class Server:
         self.authorizer = self._authorization.authorizer
         self.health = Health(self._store_fault)
         self.auditor = _auditor(audit, world, self.webhooks)
-        self.metrics = Metrics(None if self.auditor is None else self.auditor.counters.families)
+        webhook_metrics = WebhookMetrics()
+        audited = () if self.auditor is None else (self.auditor.counters.families,)
+        self.metrics = Metrics(world.clock.wall(), webhook_metrics.families, *audited)
         self.flow = FlowControl(world, self.registry, self.turns, flow, self.metrics.inflight)
         self.guard = AddressGuard(lambda: api_servers(self.registry), world.clock)
         identity = IdentityHeaders.of(authentication.front_proxy)
@@ -122,7 +125,9 @@ class Server:
             self.registry, self.health, self.metrics, issuer, report, pages, world, self.aggregator
         )
         self.admission = AdmissionChain(
-            plugins(PluginDependencies(world, self.registry, self.authorizer, self.webhooks, admission))
+            plugins(
+                PluginDependencies(world, self.registry, self.authorizer, self.webhooks, webhook_metrics, admission)
+            )
         )
         self.nodes = NodeAgents()
         passage = ProxyAccess(self.guard, identity, self.authorizer)

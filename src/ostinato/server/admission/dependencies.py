@@ -11,6 +11,7 @@ from ostinato.server.resources.lister import Lister
 if TYPE_CHECKING:
     from ostinato.server.access.authorization.authorizer import Authorizer
     from ostinato.server.admission.settings import AdmissionSettings
+    from ostinato.server.admission.webhooks.metrics import WebhookMetrics
     from ostinato.server.resources.registry import Registry
     from ostinato.server.webhooks import Webhooks
     from ostinato.world import World
@@ -21,6 +22,7 @@ class PluginDependencies(NamedTuple):
     registry: Registry
     authorizer: Authorizer
     webhooks: Webhooks
+    webhook_metrics: WebhookMetrics
     settings: AdmissionSettings
     before: Sequence[Plugin] = ()  # the plugins before the one that is built
 

@@ -114,7 +114,11 @@ def _webhook_dependencies(dependencies: PluginDependencies, name: str) -> Webhoo
     if identities is not None:
         post_review = partial(post_review, identify=identities.of)
     return WebhookDependencies(
-        dependencies.registry, dependencies.kind("namespaces"), dependencies.authorizer, post_review
+        dependencies.registry,
+        dependencies.kind("namespaces"),
+        dependencies.authorizer,
+        post_review,
+        dependencies.webhook_metrics,
     )
 
 

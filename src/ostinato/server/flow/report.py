@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -118,9 +118,10 @@ class FlowReport:
 
     # Metrics
 
-    def metrics(self) -> str:
-        """Return the metrics in the Prometheus text format."""
-        return exposition.text(self._families())
+    def metrics(self, names: Collection[str] = ()) -> str:
+        """Return the metrics in the Prometheus text format. `names`: those that are wanted. Defaults to all."""
+        found = self._families()
+        return exposition.text(found if not names else (each for each in found if each.name in names))
 
     def _families(self) -> Iterator[Family]:
         levels = self._in_order

@@ -6,7 +6,7 @@ resources, never text from a client: the number of series is bounded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from ostinato.metrics import Families, Family, Histogram, Sample, exposition, gauge
 from ostinato.server.request.route import Route
@@ -24,6 +24,8 @@ _VERBS = {
     "deletecollection": "DELETECOLLECTION",
 }
 _READING = frozenset({"GET", "HEAD"})
+_TOTAL = "apiserver_request_total"
+_DURATION = "apiserver_request_duration_seconds"
 _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 
 _Request = tuple[str, str, str, str, str, str]  # verb, group, version, resource, subresource, scope
@@ -42,8 +44,9 @@ class _Series:
 class Metrics:
     """The counters of one server."""
 
-    def __init__(self, more: Families | None = None) -> None:
-        """`more`: further metrics. Defaults to none."""
+    def __init__(self, started: float, *more: Families) -> None:
+        """`started`: the wall time. `more`: further metrics."""
+        self._started = started
         self._more = more
         self._requests: dict[_Request, _Series] = {}
         self._inflight = {"mutating": 0, "readOnly": 0}
@@ -74,29 +77,33 @@ class Metrics:
         series.codes[code] = series.codes.get(code, 0) + 1
         series.duration.observe(seconds)
 
-    def text(self, resources: Iterable[Resource], version: str) -> str:
-        """Return all metrics in the Prometheus text format."""
-        return exposition.text(self._families(list(resources), version))
+    def text(self, resources: Iterable[Resource], version: str, names: Collection[str] = ()) -> str:
+        """Return the metrics in the Prometheus text format. `names`: those that are wanted. Defaults to all."""
+        found = self._families(list(resources), version, names)
+        return exposition.text(found if not names else (each for each in found if each.name in names))
 
-    def _families(self, resources: list[Resource], version: str) -> Iterator[Family]:
+    def _families(self, resources: list[Resource], version: str, names: Collection[str]) -> Iterator[Family]:
         name = "apiserver_current_inflight_requests"
         inflight = [Sample(name, {"request_kind": kind}, number) for kind, number in self._inflight.items()]
         yield Family(name, "gauge", "Number of requests being processed.", inflight)
+        if not names or not {_TOTAL, _DURATION}.isdisjoint(names):  # they have most of the series
+            yield from self._of_requests()
+        yield from _stored(resources)
+        for families in self._more:
+            yield from families()
+        yield gauge("kubernetes_build_info", "The version that is served.", 1, {"git_version": version})
+        yield gauge("process_start_time_seconds", "Start time of the server since the epoch.", self._started)
+
+    def _of_requests(self) -> Iterator[Family]:
         requests = [(_labels(key), series) for key, series in self._requests.items()]
-        name = "apiserver_request_total"
         totals = [
-            Sample(name, {**labels, "code": str(code)}, number)
+            Sample(_TOTAL, {**labels, "code": str(code)}, number)
             for labels, series in requests
             for code, number in series.codes.items()
         ]
-        yield Family(name, "counter", "Number of requests by code, verb and resource.", totals)
-        name = "apiserver_request_duration_seconds"
-        durations = [sample for labels, series in requests for sample in series.duration.samples(name, labels)]
-        yield Family(name, "histogram", "Response latency in seconds; of a watch, until it began.", durations)
-        yield from _stored(resources)
-        if self._more is not None:
-            yield from self._more()
-        yield gauge("kubernetes_build_info", "The version that is served.", 1, {"git_version": version})
+        yield Family(_TOTAL, "counter", "Number of requests by code, verb and resource.", totals)
+        durations = [sample for labels, series in requests for sample in series.duration.samples(_DURATION, labels)]
+        yield Family(_DURATION, "histogram", "Response latency in seconds; of a watch, until it began.", durations)
 
 
 def _labels(key: _Request) -> dict[str, str]:

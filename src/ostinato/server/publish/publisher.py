@@ -138,7 +138,9 @@ class Publisher:
         return Response(200, msgspec.json.format(msgspec.json.encode({"paths": sorted(paths)}), indent=2))
 
     def _counted(self, request: Request) -> Response:
-        text = self._metrics.text(self._registry, GIT_VERSION) + self._flow.metrics()
+        """The metrics; with `name[]`, as in Prometheus' client libraries, those of these names."""
+        names = request.query.get("name[]", ())
+        text = self._metrics.text(self._registry, GIT_VERSION, names) + self._flow.metrics(names)
         return Response(200, text.encode(), CONTENT_TYPE)
 
     def _described(self, path: str, request: Request) -> Response | None:

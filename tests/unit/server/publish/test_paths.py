@@ -252,7 +252,7 @@ def test_requests_under_way_are_counted(server: Server) -> None:
 
 
 def test_the_time_that_answers_took_falls_into_cumulated_buckets() -> None:
-    metrics = Metrics()
+    metrics = Metrics(0.0)
     route = Route("get", "", "v1", "a", "pods", "b", "")
     for seconds in (0.001, 0.005, 0.03, 100.0):
         metrics.begin("GET")

@@ -18,13 +18,20 @@ from ostinato.api.errors import InternalError, Invalid
 from ostinato.api.gvk import GroupKind
 from ostinato.api.patch import PatchError, json_patch
 from ostinato.api.schema import builtin_schemas
+from ostinato.api.status import Status
 from ostinato.api.text.go_format import quote
 from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.api.wire import DecodeError, decode_json
 from ostinato.server.admission.chain import Plugin
 from ostinato.server.admission.policies.matching import Attributes
 from ostinato.server.admission.webhooks.matching import Match, Webhook, WebhookMatcher
-from ostinato.server.admission.webhooks.review import WebhookCallFailed, WebhookPatch, call_webhook
+from ostinato.server.admission.webhooks.observing import counted
+from ostinato.server.admission.webhooks.review import (
+    WebhookCallFailed,
+    WebhookDenied,
+    WebhookPatch,
+    call_webhook,
+)
 from ostinato.server.admission.webhooks.versions import converted, converted_for_webhook
 from ostinato.server.request import body
 from ostinato.server.resources.strategy import Json
@@ -82,6 +89,7 @@ class MutatingDispatcher:
     def __init__(self, configurations: Lister, dependencies: WebhookDependencies, before: Sequence[Plugin]) -> None:
         self._matcher = WebhookMatcher(configurations, dependencies)
         self._post_review = dependencies.post_review
+        self._metrics = dependencies.metrics
         self._before = before
 
     async def dispatch(self, attributes: Attributes) -> None:
@@ -113,14 +121,17 @@ class MutatingDispatcher:
             changed = False
             note = _Note(attributes, webhook, f"round_{int(reinvocation.second)}_index_{i}")
             try:
-                patch = await call_webhook(self._post_review, match, shown, mutating=True)
-                changed = await self._patched(match, attributes, shown.obj, patch)
+                with counted(self._metrics, webhook, "admit", attributes):
+                    patch = await call_webhook(self._post_review, match, shown, mutating=True)
+                    changed = await self._patched(match, attributes, shown.obj, patch)
                 note.patch(patch)
             except WebhookCallFailed as failure:
                 if not webhook.has_failure_policy_ignore:
                     raise failure.refusal from None
                 note.failed_open()
                 _logger.warning("webhook call failed, ignored by failurePolicy error=%s", failure)
+            except WebhookDenied as denial:
+                raise denial.refusal from None
             finally:
                 note.called(changed=changed)
             reinvocation.record_call(match, changed=changed)
@@ -134,7 +145,8 @@ class MutatingDispatcher:
             about = f"admission webhook {quote(match.webhook.name)} attempted to modify the object"
             raise InternalError.of(f"{about}, which is not supported for this operation")
         if patch.patch_type != "JSONPatch":
-            raise WebhookCallFailed(match.webhook, f"unsupported patch type {quote(patch.patch_type)}")
+            code = max(Status.from_dict(patch.status or {}).code, 400)
+            raise WebhookCallFailed(match.webhook, f"unsupported patch type {quote(patch.patch_type)}", code)
         try:
             new = _read(match, shown, json_patch(shown, operations))
         except (PatchError, TypeMismatch, BadValue) as error:
@@ -185,10 +197,12 @@ def _operations(match: Match, patch: WebhookPatch) -> list[Json]:
     try:
         operations: Any = decode_json(patch.patch)
     except DecodeError as error:
-        raise WebhookCallFailed(match.webhook, f"received undecodable patch in webhook response: {error}") from None
+        raise WebhookCallFailed(
+            match.webhook, f"received undecodable patch in webhook response: {error}", 503
+        ) from None
     if operations is not None and not isinstance(operations, list):
         why = f"json: cannot unmarshal {json_type(operations)} into Go value of type jsonpatch.Patch"
-        raise WebhookCallFailed(match.webhook, f"received undecodable patch in webhook response: {why}")
+        raise WebhookCallFailed(match.webhook, f"received undecodable patch in webhook response: {why}", 503)
     return operations or []
 
 

@@ -13,6 +13,7 @@ from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
     from ostinato.server.access.authorization.authorizer import Authorizer
+    from ostinato.server.admission.webhooks.metrics import WebhookMetrics
     from ostinato.server.admission.webhooks.mutating import MutatingDispatcher
     from ostinato.server.admission.webhooks.validating import ValidatingDispatcher
     from ostinato.server.request.context import Context
@@ -28,6 +29,7 @@ class WebhookDependencies(NamedTuple):
     namespaces: Lister
     authorizer: Authorizer
     post_review: PostReview
+    metrics: WebhookMetrics
 
 
 class MutatingAdmissionWebhookPlugin(Plugin):

@@ -27,27 +27,38 @@ _RESPONSE = "AdmissionResponse.response"
 
 
 class WebhookCallFailed(Exception):  # noqa: N818
-    """The call failed or the response is invalid; failurePolicy decides."""
+    """The call failed or the response is invalid; failurePolicy decides. `code`: for the metrics."""
 
-    def __init__(self, webhook: Webhook, why: str) -> None:
+    def __init__(self, webhook: Webhook, why: str, code: int) -> None:
         super().__init__(f"failed calling webhook {quote(webhook.name)}: {why}")
+        self.code = code
 
     @property
     def refusal(self) -> APIError:
         return InternalError.of(self)
 
 
+class WebhookDenied(Exception):  # noqa: N818
+    """The webhook denied the request."""
+
+    def __init__(self, refusal: APIError) -> None:
+        super().__init__(str(refusal))
+        self.refusal = refusal
+
+
 class WebhookPatch(NamedTuple):
     patch: bytes
     patch_type: str
+    status: Json | None
 
 
 async def call_webhook(
     post_review: PostReview, match: Match, attributes: Attributes, *, mutating: bool
 ) -> WebhookPatch:
-    """Call a webhook and return its patch; APIError if it denies the request, WebhookCallFailed if the call fails.
+    """Call a webhook and return its patch.
 
-    `attributes`: with the objects converted to the webhook's version.
+    - WebhookDenied if it denies the request, WebhookCallFailed if the call fails; APIError for other errors.
+    - `attributes`: with the objects converted to the webhook's version.
     """
     webhook, context = match.webhook, attributes.context
     if _is_dry(attributes) and webhook.raw.get("sideEffects") not in ("None", "NoneOnDryRun"):
@@ -55,7 +66,7 @@ async def call_webhook(
     version = version_of(webhook.raw.get("admissionReviewVersions") or [])
     if not version:
         why = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
-        raise WebhookCallFailed(webhook, f"could not create admission objects: {why}")
+        raise WebhookCallFailed(webhook, f"could not create admission objects: {why}", 400)
     expected = GroupVersionKind("admission.k8s.io", version, "AdmissionReview")
     uid = context.world.ids.uid()
     review = {"kind": expected.kind, "apiVersion": expected.api_version, "request": _request(uid, match, attributes)}
@@ -64,20 +75,19 @@ async def call_webhook(
         answer = decoded(data, expected)
         response = _Response.read(answer)
     except UnusableTarget as error:
-        raise WebhookCallFailed(webhook, f"could not get REST client: {error}") from None
+        raise WebhookCallFailed(webhook, f"could not get REST client: {error}", 500) from None
     except CallError as error:
-        raise WebhookCallFailed(webhook, f"failed to call webhook: {error}") from None
+        raise WebhookCallFailed(webhook, f"failed to call webhook: {error}", error.status or 503) from None
     fault = _fault(answer, response, expected, uid, mutating=mutating)
     if fault or response is None:
-        raise WebhookCallFailed(webhook, f"received invalid webhook response: {fault}")
+        raise WebhookCallFailed(webhook, f"received invalid webhook response: {fault}", 503)
     context.request.warnings.extend(response.warnings)
     for key, value in response.annotations.items():
         context.request.annotate(f"{webhook.name}/{key}", value)
     if not response.allowed:
-        raise _denied(webhook.name, response.status)
-    if version == "v1beta1" and response.patch:
-        return WebhookPatch(response.patch, "JSONPatch")
-    return WebhookPatch(response.patch, response.patch_type or "")
+        raise WebhookDenied(_denied(webhook.name, response.status))
+    is_json_patch = version == "v1beta1" and response.patch
+    return WebhookPatch(response.patch, "JSONPatch" if is_json_patch else response.patch_type or "", response.status)
 
 
 # Request

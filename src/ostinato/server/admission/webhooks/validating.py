@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from ostinato.api.errors import APIError
 from ostinato.server.admission.policies.matching import Attributes
 from ostinato.server.admission.webhooks.matching import Match, WebhookMatcher
-from ostinato.server.admission.webhooks.review import WebhookCallFailed, call_webhook
+from ostinato.server.admission.webhooks.observing import counted
+from ostinato.server.admission.webhooks.review import WebhookCallFailed, WebhookDenied, call_webhook
 from ostinato.server.admission.webhooks.versions import converted_for_webhook
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ class ValidatingDispatcher:
     def __init__(self, configurations: Lister, dependencies: WebhookDependencies) -> None:
         self._matcher = WebhookMatcher(configurations, dependencies)
         self._post_review = dependencies.post_review
+        self._metrics = dependencies.metrics
 
     async def dispatch(self, attributes: Attributes) -> None:
         """APIError if a webhook denies the write, or a call fails and failurePolicy is Fail."""
@@ -40,13 +42,16 @@ class ValidatingDispatcher:
 
     async def _call(self, i: int, match: Match, attributes: Attributes) -> APIError | None:
         try:
-            await call_webhook(self._post_review, match, attributes, mutating=False)
+            with counted(self._metrics, match.webhook, "validating", attributes):
+                await call_webhook(self._post_review, match, attributes, mutating=False)
         except WebhookCallFailed as failure:
             if not match.webhook.has_failure_policy_ignore:
                 return failure.refusal
             key = f"failed-open.validating.webhook.admission.k8s.io/round_0_index_{i}"
             attributes.context.request.annotate(key, match.webhook.name)
             _logger.warning("webhook call failed, ignored by failurePolicy error=%s", failure)
+        except WebhookDenied as denial:
+            return denial.refusal
         except APIError as refusal:
             return refusal
         return None
