@@ -24,6 +24,7 @@ import msgspec
 
 from ostinato.client.client import Client
 from ostinato.page.history.history import History
+from ostinato.page.live.server_alarms import ServerAlarms
 from ostinato.page.live.stream import TICK, Stream
 from ostinato.page.live.symptoms import Symptoms
 from ostinato.page.reporting.reporter import Reporter
@@ -77,14 +78,17 @@ class Page:
         self._cluster = Cluster(client, world, self._history.changes, settings.scope)
         self._symptoms = Symptoms(world.clock, self._cluster, self._history.alarms, self._history.graph)
         self._stream = Stream(world.clock, self._history)
-        about = About(
+        self._about = About(
             mode=settings.mode,
             cluster=settings.cluster,
             version=version("ostinato"),
             writes=settings.writes,
             started=world.clock.wall(),
         )
-        routes = Routes(about, world.clock, client, self._cluster, self._history, self._stream)
+        self._server_alarms = ServerAlarms(
+            world.clock, self._cluster, self._history.alarms, lambda: self._stream.is_viewed
+        )
+        routes = Routes(self._described, world.clock, client, self._cluster, self._history, self._stream)
         self._browsers = BrowserServer(world, routes)
         self._local = LocalServer(world, routes, self._history.receive, self._browsers.renew)
         self._tasks: list[asyncio.Task[None]] = []
@@ -110,6 +114,7 @@ class Page:
             self._run("page: reports", partial(self._reporter.run, self._receive))
         self._run("page: stream", self._tick)
         self._run("page: symptoms", self._check)
+        self._run("page: server alarms", self._server_alarms.run)
 
     async def opened(self) -> None:
         """Wait until a browser has opened the page."""
@@ -126,6 +131,10 @@ class Page:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._client.close()
+
+    def _described(self) -> About:
+        denied = [*self._cluster.denied, *self._server_alarms.denied]
+        return msgspec.structs.replace(self._about, denied=denied)
 
     async def _receive(self, reports: Reports) -> bool:
         self._history.receive(reports)

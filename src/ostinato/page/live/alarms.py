@@ -1,4 +1,6 @@
-"""Alarms: what is wrong now, from the reports of controllers. `page.live.symptoms` adds those of objects.
+"""Alarms: what is wrong now, from the reports of controllers.
+
+`page.live.symptoms` adds those of objects, `page.live.server_alarms` those of the API server.
 
 An alarm stays for a while after its last sign, so that it can be read.
 """
@@ -51,6 +53,11 @@ class Alarms:
         if alarm != known:
             self._active[alarm.id] = alarm
             self.version += 1
+
+    def report(self, alarm: Alarm, now: float) -> None:
+        """Raise an alarm of the API server. If a controller raised it, its text stays: it says who is affected."""
+        known = self._active.get(alarm.id)
+        self.raise_(known if known is not None and known.controller else alarm, now)
 
     def clear(self, alarm: str) -> None:
         if self._active.pop(alarm, None) is not None:

@@ -30,6 +30,7 @@ MAX_SUBSCRIBERS: Final = 16
 SETTLED: Final = 0.35  # seconds until the report of a run has arrived
 _BEHIND: Final = 20  # batches that a page may be behind
 _HEARTBEAT: Final = 15.0  # seconds without a batch
+_VIEWED: Final = 30.0  # seconds for which a command is taken to ask again
 _RETRY: Final = b"retry: 1000\n\n"  # milliseconds until the browser connects again
 _encode = msgspec.json.Encoder().encode
 
@@ -61,7 +62,17 @@ class Stream:
         self._graph_sent = 0
         self._alarms_sent = 0
         self._sampled_at = 0.0
+        self._asked_at = float("-inf")
         self.opened = asyncio.Event()  # set with the first open page
+
+    @property
+    def is_viewed(self) -> bool:
+        """Whether a page is open, or a command has asked a moment ago."""
+        return bool(self._subscribers) or self._clock.monotonic() - self._asked_at <= _VIEWED
+
+    def asked(self) -> None:
+        """Record that a command, which has no stream, asks for the current state."""
+        self._asked_at = self._clock.monotonic()
 
     def tick(self) -> None:
         """Send a batch to all open pages, if something happened."""

@@ -53,7 +53,13 @@ class Routes:
     """Answers the requests below `/api/`, which are permitted."""
 
     def __init__(
-        self, about: About, clock: Clock, client: Client, cluster: Cluster, history: History, stream: Stream
+        self,
+        about: Callable[[], About],
+        clock: Clock,
+        client: Client,
+        cluster: Cluster,
+        history: History,
+        stream: Stream,
     ) -> None:
         self._about = about
         self._clock = clock
@@ -65,8 +71,8 @@ class Routes:
         self._objects = ObjectFacts(clock, client, cluster, self._facts, history)
         self._pods = PodFacts(clock, client, cluster, history.placements)
         self._get: dict[str, Callable[[Query], object]] = {
-            "about": lambda _: msgspec.structs.replace(about, denied=cluster.denied),
-            "alarms": lambda _: {"alarms": history.alarms.current()},
+            "about": lambda _: about(),
+            "alarms": self._alarms,
             "controllers": lambda _: {"controllers": [*history.samples.latest.values()]},
             "graph": lambda _: history.graph.graph(),
             "nodes": lambda _: {"nodes": self._facts.nodes()},
@@ -117,6 +123,10 @@ class Routes:
             return shell(request, query, self._client)
         return problem(404, "no such path")
 
+    def _alarms(self, _: Query) -> object:
+        self._stream.asked()
+        return {"alarms": self._history.alarms.current()}
+
     async def _find(self, query: Query) -> Ref:
         """Return the object that a user names as for kubectl: `deploy`, `pods`, `Widget`."""
         try:
@@ -149,7 +159,7 @@ class Routes:
         return _json({})
 
     def _check_writes(self) -> None:
-        if not self._about.writes:
+        if not self._about().writes:
             raise Refused(403, "this page is read-only; start it with --page-writes")
 
 

@@ -129,14 +129,20 @@ async def ensure(client: Client, *, csi: bool = False) -> None:
 
 
 async def ensure_page(client: Client, identity: str, *, writes: bool) -> None:
-    """Create or update the role of the live page: it reads everything, and with `writes` deletes and opens shells."""
-    read = PolicyRule(api_groups=["*"], resources=["*"], verbs=["get", "list", "watch"])
+    """Create or update the role of the live page.
+
+    It reads everything and the metrics of the API server; with `writes` it deletes and opens shells.
+    """
+    read = [
+        PolicyRule(api_groups=["*"], resources=["*"], verbs=["get", "list", "watch"]),
+        PolicyRule(non_resource_urls=["/metrics"], verbs=["get"]),
+    ]
     change = [
         PolicyRule(api_groups=["*"], resources=["*"], verbs=["delete"]),
         PolicyRule(api_groups=[""], resources=["pods/exec"], verbs=["create"]),
     ]
     metadata = ObjectMeta(name=identity.removeprefix("system:"))
-    await create_or_update(client, ClusterRole(metadata=metadata, rules=[read, *(change if writes else ())]))
+    await create_or_update(client, ClusterRole(metadata=metadata, rules=[*read, *(change if writes else ())]))
     binding = ClusterRoleBinding(
         metadata=metadata,
         role_ref=RoleRef(api_group=_GROUP, kind="ClusterRole", name=metadata.name),
