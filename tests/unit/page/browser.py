@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,7 +14,7 @@ from ostinato.client.client import Client
 from ostinato.http.response import ResponseParser
 from ostinato.page.page import Page, PageSettings
 from ostinato.page.reporting.reporter import Reporter
-from ostinato.server.in_process.transport import InProcessTransport
+from ostinato.server.in_process.transport import ADMINISTRATOR, InProcessTransport
 from ostinato.world import World
 
 
@@ -75,12 +75,17 @@ class Browser:
 
 
 @asynccontextmanager
-async def paged(reporter: Reporter | None = None, **settings: Any) -> AsyncIterator[tuple[Browser, Client]]:
-    """Start a server and its page; yield a browser, which is not logged in, and a client of the server."""
+async def paged(
+    reporter: Reporter | None = None, user: tuple[str, Sequence[str]] = ADMINISTRATOR, **settings: Any
+) -> AsyncIterator[tuple[Browser, Client]]:
+    """Start a server and its page; yield a browser, which is not logged in, and a client of the server.
+
+    `user`: of the page. Defaults to an administrator.
+    """
     world = World.real(workers=1)
     async with started_server(world) as server:
         client = Client(InProcessTransport(server), world=world, namespace="default", field_manager="test-user")
-        own = Client(InProcessTransport(server), world=world)
+        own = Client(InProcessTransport(server, user=user), world=world)
         page = Page(world, own, PageSettings(**{"mode": "plane", "cluster": "test", **settings}), reporter)
         await page.start()
         try:

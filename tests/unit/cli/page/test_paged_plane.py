@@ -11,7 +11,7 @@ from ostinato.api.errors import Forbidden
 from ostinato.api.meta import ObjectMeta
 from ostinato.cli.page.paged_plane import page_client
 from ostinato.client.client import Client
-from ostinato.client.transport.protocol import Transport
+from ostinato.client.transport.protocol import Request, Transport
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.manager import Purpose
 from ostinato.plane.access import identities
@@ -35,6 +35,9 @@ def test_the_page_reads_and_deletes_only_with_writes_and_never_creates(writes: b
                     assert [each.metadata.name for each in await page.list(ConfigMap, namespace="default")] == ["kept"]
                     with pytest.raises(Forbidden):
                         await page.create(_map("new"))
+                    assert await _status(page, "/metrics") == 200
+                    for path in ("/metrics/slis", "/flagz", "/debug/pprof/", "/logs"):
+                        assert await _status(page, path) == 403, path
                     if writes:
                         await page.delete(_map("kept"))
                     else:
@@ -42,6 +45,11 @@ def test_the_page_reads_and_deletes_only_with_writes_and_never_creates(writes: b
                             await page.delete(_map("kept"))
 
     world.run(main())
+
+
+async def _status(client: Client, path: str) -> int:
+    async with await client.transport.request(Request("GET", path)) as response:
+        return response.status
 
 
 def _user(purpose: Purpose) -> tuple[str, Sequence[str]]:
