@@ -8,14 +8,17 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 from api_pages import MODULES, annotation_text, error_classes, page_name, public
 
 from ostinato import Context, ObjectMeta, controller
+from ostinato.api.errors import InternalError
 from ostinato.cli.app import make_parser
 from ostinato.cli.parser import Parser
+from ostinato.client.client import Client
 from ostinato.client.transport.protocol import Request
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.metrics import Family
@@ -26,6 +29,7 @@ from ostinato.testing import Cluster
 from ostinato.world import World
 
 DURATION = "controller_runtime_reconcile_time_seconds"
+_POLICIES = ("Fail", "Ignore")
 
 _CONFIGURES = re.compile(r"(Options|Settings|Limits|LeaderElection|^Config|^Manager)$")
 
@@ -96,11 +100,35 @@ async def _collected() -> tuple[list[Family], list[Family]]:
     await server.start()
     transport = InProcessTransport(server)
     await transport.request(Request("GET", "/api/v1/namespaces"))
+    await _call_webhooks(server)
     response = await transport.request(Request("GET", "/metrics"))
     text = (await response.read()).decode()
     await server.close()
     world.executor.close()
     return operator, _parsed(text)
+
+
+async def _call_webhooks(server: Server) -> None:
+    """Call admission webhooks that fail, so that their metrics appear."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}
+    webhook = {
+        "clientConfig": {"service": {"namespace": "default", "name": "none"}},
+        "rules": [rule],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    webhooks = [{**webhook, "name": f"{policy.lower()}.example.com", "failurePolicy": policy} for policy in _POLICIES]
+    async with Client(InProcessTransport(server), world=server.world) as client:
+        await client.create(
+            {
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": "ValidatingWebhookConfiguration",
+                "metadata": {"name": "example"},
+                "webhooks": webhooks,
+            }
+        )
+        with suppress(InternalError):
+            await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
 
 
 def _parsed(text: str) -> list[Family]:
