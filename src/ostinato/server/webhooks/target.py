@@ -21,8 +21,6 @@ Json = dict[str, Any]
 class CallError(Exception):
     """A webhook call failed or its response is invalid. The message is kube-apiserver's."""
 
-    status = 0  # of the HTTP response, if that is the error
-
 
 class UnusableTarget(CallError):  # noqa: N818
     """The `clientConfig` is invalid."""

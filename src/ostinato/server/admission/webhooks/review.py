@@ -77,7 +77,8 @@ async def call_webhook(
     except UnusableTarget as error:
         raise WebhookCallFailed(webhook, f"could not get REST client: {error}", 500) from None
     except CallError as error:
-        raise WebhookCallFailed(webhook, f"failed to call webhook: {error}", error.status or 503) from None
+        code = getattr(error, "status", 503)  # of the HTTP response, if that is the error
+        raise WebhookCallFailed(webhook, f"failed to call webhook: {error}", code) from None
     fault = _fault(answer, response, expected, uid, mutating=mutating)
     if fault or response is None:
         raise WebhookCallFailed(webhook, f"received invalid webhook response: {fault}", 503)
