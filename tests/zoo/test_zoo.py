@@ -25,8 +25,15 @@ def test_the_repaired_twin_survives(name: str) -> None:
     assert found.failed is None, found.failed.text()
 
 
-def test_the_last_step_is_performed_once_if_two_faults_are_to_begin_it() -> None:
+@pytest.mark.parametrize(
+    "world",
+    [
+        "1: early-step @ external cloud.drop leo #1; early-step @ patch beasts.zoo.dev default/leo #2",
+        "1: server-restored @ settled 1 #1; unobserved @ event ADDED beasts.zoo.dev default/leo #2",
+    ],
+    ids=["the last step begun early twice", "lost finalizers"],
+)
+def test_worlds_that_no_operator_survives_are_not_made(world: str) -> None:
     animal = ANIMALS["finalizer-late"]
-    world = "1: early-step @ external cloud.drop leo #1; early-step @ patch beasts.zoo.dev default/leo #2"
     found = explored(animal, animal.repaired, 1, world)
     assert found.failed is None, found.failed.text()

@@ -84,6 +84,7 @@ class Run:
         self.reads_stale = False  # the next read at any version is answered by a server that is behind
         self.activity = 0  # grows with each change
         self.writing = 0  # writes of the operator under way
+        self.is_restored = False  # the store, and the world has not settled since
         self.requests = 0  # of the operator, and
         self.writes = 0  # the writes among them
         self.made: set[str] = set()  # objects that the operator has created
@@ -203,14 +204,23 @@ class Run:
 
         A step that has to wait, as for the name of an object that is being deleted, goes on in the background.
         """
-        if self.step < len(self.subject.scenario):
+        if self._has_early_step:
             self.later(0.0, self.perform)
             await self.clock.sleep(_MOMENT)
 
     def soon(self) -> None:
         """Perform the next step in a moment."""
-        if self.step < len(self.subject.scenario):
+        if self._has_early_step:
             self.later(0.0, self.perform)
+
+    @property
+    def _has_early_step(self) -> bool:
+        """Whether there is a next step that may be early.
+
+        Not after a restore: finalizers are lost with their objects, so that nothing cleans up what is outside of the
+        cluster if these are deleted before the operator has seen them again.
+        """
+        return self.step < len(self.subject.scenario) and not self.is_restored
 
     @property
     def elects(self) -> bool:
@@ -259,6 +269,7 @@ class Run:
                 self.objects.written(Write(collection, key, version, data))
         await self.replace_server(disk)
         self.step -= 1
+        self.is_restored = True
         await self.perform()
 
     async def server_behind(self) -> Server:

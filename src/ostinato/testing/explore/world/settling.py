@@ -53,6 +53,7 @@ class Settling:
         run = self._run
         while True:
             state, outside = await self._reach()
+            run.is_restored = False
             self.states.append(state)
             self.externals.append(outside)
             self._versions[run.step] = run.disk.version
