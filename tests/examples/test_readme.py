@@ -17,7 +17,10 @@ def test_the_controller_in_the_readme_is_that_of_the_example() -> None:
 
 def test_the_counts_in_the_readme_are_reached() -> None:
     counts = json.loads((ROOT / "tests" / "contract" / "counts.json").read_text())
-    said = [int(number.replace(",", "")) for number in re.findall(r"\| ([\d,]+) of [\d,]+ \|", README)]
-    assert len(said) == 3
-    for prefix, number in zip(("api/", "kubectl", "plane"), said, strict=True):
+    *recorded, conformance = [
+        int(number.replace(",", "")) for number in re.findall(r"\| ([\d,]+) of [\d,]+ \|", README)
+    ]
+    for prefix, number in zip(("api/", "kubectl", "plane"), recorded, strict=True):
         assert sum(equal for name, (equal, _) in counts.items() if name.startswith(prefix)) >= number, prefix
+    results = json.loads((ROOT / "tests" / "conformance" / "results.json").read_text())
+    assert results["containerd"]["passed"] == conformance
