@@ -133,7 +133,7 @@ async def servers_on_etcd(
     """A cluster, two servers, and the namespaces of the workload."""
     with ExitStack() as stack:
         networks = stack.enter_context(member_networks(3)) if partitions else []
-        cluster = stack.enter_context(EtcdCluster.start(place / "etcd", members=3, networks=networks))
+        cluster = stack.enter_context(EtcdCluster.start(place / "etcd", members=3, fsync=True, networks=networks))
         world = World.real()
         stack.callback(world.executor.close)
         client = EtcdClient(cluster.settings, world)
