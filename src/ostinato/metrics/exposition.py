@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from ostinato.metrics.families import Family
@@ -11,9 +11,10 @@ from ostinato.metrics.families import Family
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def text(families: Iterable[Family]) -> str:
-    """Return the families in the text format, in the given order."""
-    return "".join([f"{line}\n" for family in families for line in _lines(family)])
+def text(families: Iterable[Family], names: Collection[str] = ()) -> str:
+    """Return the families in the text format, in the given order. `names`: those that are wanted. Defaults to all."""
+    wanted = (family for family in families if not names or family.name in names)
+    return "".join([f"{line}\n" for family in wanted for line in _lines(family)])
 
 
 def _lines(family: Family) -> Iterator[str]:

@@ -120,8 +120,7 @@ class FlowReport:
 
     def metrics(self, names: Collection[str] = ()) -> str:
         """Return the metrics in the Prometheus text format. `names`: those that are wanted. Defaults to all."""
-        found = self._families()
-        return exposition.text(found if not names else (each for each in found if each.name in names))
+        return exposition.text(self._families(), names)
 
     def _families(self) -> Iterator[Family]:
         levels = self._in_order

@@ -79,8 +79,7 @@ class Metrics:
 
     def text(self, resources: Iterable[Resource], version: str, names: Collection[str] = ()) -> str:
         """Return the metrics in the Prometheus text format. `names`: those that are wanted. Defaults to all."""
-        found = self._families(list(resources), version, names)
-        return exposition.text(found if not names else (each for each in found if each.name in names))
+        return exposition.text(self._families(list(resources), version, names), names)
 
     def _families(self, resources: list[Resource], version: str, names: Collection[str]) -> Iterator[Family]:
         name = "apiserver_current_inflight_requests"
