@@ -21,7 +21,7 @@ from ostinato.server.audit.event import Event, encoded, legacy_line
 from ostinato.server.audit.log_file import LogFile, StandardOutput
 from ostinato.server.audit.settings import AuditLogSettings, AuditWebhookSettings, Batching, Mode, Truncation
 from ostinato.server.state import StateError
-from ostinato.server.webhooks.target import CallError, Target
+from ostinato.server.webhooks.target import CallError, HttpStatusError, Target
 from ostinato.world import Clock, World
 
 _MOST_AT_ONCE = 1000  # events per blocking write
@@ -121,7 +121,7 @@ class WebhookBackend:
 
 def _is_transient(error: CallError) -> bool:
     """Whether a retry may succeed: the backend is unreachable or overloaded."""
-    return getattr(error, "status", 0) in _RETRIED or not hasattr(error, "status")
+    return not isinstance(error, HttpStatusError) or error.status in _RETRIED
 
 
 def _batches(texts: list[bytes], truncation: Truncation | None) -> list[list[bytes]]:

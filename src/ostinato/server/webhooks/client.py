@@ -21,7 +21,7 @@ from ostinato.http.exchange import read_body, read_response
 from ostinato.http.hosts import join_host_port
 from ostinato.http.response import ResponseParser
 from ostinato.http.tls_stream import TlsStream
-from ostinato.server.webhooks.target import CallError, Identify, Json, Locate, Target, target_of
+from ostinato.server.webhooks.target import CallError, HttpStatusError, Identify, Json, Locate, Target, target_of
 from ostinato.server.webhooks.trust import Contexts, check_host, expired, fault_of, has_expired, unverifying
 from ostinato.world import Clock
 
@@ -209,14 +209,6 @@ class WebhookClient:
             return b""
         stream.close()
         return stream.shown_certificate
-
-
-class HttpStatusError(CallError):
-    """The response status is not a success."""
-
-    def __init__(self, why: str, status: int) -> None:
-        super().__init__(why)
-        self.status = status
 
 
 class _GoneError(Exception):

@@ -22,6 +22,14 @@ class CallError(Exception):
     """A webhook call failed or its response is invalid. The message is kube-apiserver's."""
 
 
+class HttpStatusError(CallError):
+    """The response status is not a success."""
+
+    def __init__(self, why: str, status: int) -> None:
+        super().__init__(why)
+        self.status = status
+
+
 class UnusableTarget(CallError):  # noqa: N818
     """The `clientConfig` is invalid."""
 

@@ -14,8 +14,7 @@ from ostinato.server.audit.backends import Delivery, WebhookBackend
 from ostinato.server.audit.counters import AuditCounters
 from ostinato.server.audit.event import Event
 from ostinato.server.audit.settings import AuditWebhookSettings, Batching, Truncation
-from ostinato.server.webhooks.client import HttpStatusError
-from ostinato.server.webhooks.target import CallError, Target
+from ostinato.server.webhooks.target import CallError, HttpStatusError, Target
 from ostinato.world import Simulation
 
 HEAD = {"auditID": "i", "requestURI": "/", "verb": "get", "user": {}, "sourceIPs": [], "userAgent": "a"}

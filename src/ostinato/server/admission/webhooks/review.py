@@ -17,7 +17,7 @@ from ostinato.server.admission.webhooks.matching import Match, Webhook
 from ostinato.server.request.options import DeleteOptions, WriteOptions
 from ostinato.server.resources.strategy import Json
 from ostinato.server.webhooks.review import check_kind, decoded, field, version_of
-from ostinato.server.webhooks.target import CallError, PostReview, UnusableTarget
+from ostinato.server.webhooks.target import CallError, HttpStatusError, PostReview, UnusableTarget
 
 if TYPE_CHECKING:
     from ostinato.server.request import User
@@ -77,7 +77,7 @@ async def call_webhook(
     except UnusableTarget as error:
         raise WebhookCallFailed(webhook, f"could not get REST client: {error}", 500) from None
     except CallError as error:
-        code = getattr(error, "status", 503)  # of the HTTP response, if that is the error
+        code = error.status if isinstance(error, HttpStatusError) else 503
         raise WebhookCallFailed(webhook, f"failed to call webhook: {error}", code) from None
     fault = _fault(answer, response, expected, uid, mutating=mutating)
     if fault or response is None:

@@ -13,7 +13,7 @@ from ostinato.server.admission.webhooks.metrics import MAX_CODES, MAX_NAMES, Web
 from ostinato.server.core import Server
 from ostinato.server.request import Request, Response
 from ostinato.server.webhooks import CallError
-from ostinato.server.webhooks.client import HttpStatusError
+from ostinato.server.webhooks.target import HttpStatusError
 
 PREFIX = "apiserver_admission_webhook_"
 
