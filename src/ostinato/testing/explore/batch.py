@@ -11,13 +11,8 @@ Copying a process costs as much as 2,000 steps of a simulation, mostly for the p
 
 from __future__ import annotations
 
-import os
-import traceback
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Final
-
-import msgspec
 
 from ostinato.testing.explore.plan import Fault, Plan
 from ostinato.testing.explore.points import Point
@@ -34,7 +29,6 @@ if TYPE_CHECKING:
 MakeKind = Callable[[Fault], "FaultKind"]
 
 _LONG: Final = 2_000  # steps of a run from which worlds share their beginnings
-_decoder = msgspec.json.Decoder(Report)
 
 
 class AbandonedRun(Run):
@@ -159,44 +153,23 @@ class Batches:
             alike = (plan.seed, plan.interleaved, elects(plan, self._make_kind))
             groups.setdefault(alike, []).append((number, plan))
         for group in groups.values():
-            if code := _run_copy(partial(self._branching, group), found):
+            worker = Worker.start(self._branch)
+            for report in worker.run(group, self._reference.duration):
+                for number in report.plans:
+                    found.setdefault(number, report)
+            if code := worker.close():
                 left = [number for number, _ in group if number not in found]
                 found.update(dict.fromkeys(left, ended_report(left, code)))
         return found
 
-    def _branching(self, plans: Sequence[Numbered], send: Send) -> None:
+    def _branch(self, plans: Sequence[Numbered], send: Send) -> None:
         BranchingRun(self._subject, plans, self._make_kind, self._reference, self._stop, send).run()
+        forks.leave()  # so do the copies of this process, which return here too
 
 
 def elects(plan: Plan, make_kind: MakeKind) -> bool:
     """Whether two replicas elect a leader in the world of a plan."""
     return any(make_kind(fault).needs_election for fault in plan.faults)
-
-
-def _run_copy(run: Callable[[Send], None], found: dict[int, Report]) -> int:
-    """Call a function in a copy of this process, and collect what it sends; return its exit code."""
-    reader, writer = os.pipe()
-
-    def send(report: Report) -> None:
-        data = msgspec.json.encode(report) + b"\n"
-        while data:
-            data = data[os.write(writer, data) :]
-
-    def work() -> None:
-        try:
-            run(send)
-        except BaseException:
-            traceback.print_exc()
-            raise
-
-    process = forks.fork_to(work)
-    os.close(writer)
-    with open(reader, "rb") as stream:
-        for line in stream:
-            report = _decoder.decode(line)
-            for number in report.plans:
-                found.setdefault(number, report)
-    return forks.wait_for(process)
 
 
 def _divided(plans: Sequence[Numbered], point: Point) -> tuple[dict[tuple[Fault, ...], list[Numbered]], list[Numbered]]:
