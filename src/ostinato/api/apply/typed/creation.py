@@ -12,7 +12,7 @@ from typing import Any
 
 from ostinato.api.apply.fieldpath.elements import SELF, name_element, order
 from ostinato.api.apply.fieldpath.field_set import LEAF, FieldSet
-from ostinato.api.apply.typed.merge_rules import ItemError, ListRules, MapRules, Rules, Step
+from ostinato.api.apply.typed.merge_rules import ItemError, ListRules, MapRules, Rules
 from ostinato.api.apply.typed.validate import TypedError, validate
 from ostinato.api.equality import equal
 
@@ -51,18 +51,14 @@ def created_fields(new: dict[str, Any], zero: dict[str, Any], rules: Rules, unow
 def _beyond(new: dict[str, Any], zero: dict[str, Any], rules: MapRules, unowned: FieldSet) -> FieldSet:
     """Return the fields of a struct that differ from the zero struct."""
     found: FieldSet = {}
-    names = tuple(new)
-    steps = rules.steps.get(names)
-    if steps is None:
-        steps = _steps(rules, names)
-    for name, element, leaves, field in steps:
+    for name, element, leaves, field, walk in _shape(rules, tuple(new)).steps:
         value = new[name]
         if name in zero:
             below = _changed(value, zero[name], field, unowned.get(element, LEAF))
             if below is None:
                 continue
         else:
-            below = LEAF if type(value) in leaves else walker_of(field)(value)
+            below = LEAF if type(value) in leaves else walk(value)
         if element in unowned:
             if below is LEAF:
                 continue
@@ -70,19 +66,6 @@ def _beyond(new: dict[str, Any], zero: dict[str, Any], rules: MapRules, unowned:
                 raise FastPathUnsupported
         found[element] = below
     return found
-
-
-def _steps(rules: MapRules, names: tuple[str, ...]) -> list[Step]:
-    """Return the steps through the fields of a struct, in the order of the result; cached in the rules."""
-    steps: list[Step] = []
-    for name in sorted(names):
-        field = rules.field(name)
-        if field is None:
-            raise FastPathUnsupported
-        steps.append((name, "f:" + name, _SCALARS[field.scalar], field))
-    if len(rules.steps) < _MOST_SHAPES and all(map(rules.declares, names)):
-        rules.steps[names] = steps
-    return steps
 
 
 def _changed(value: Any, zero: Any, rules: Rules, unowned: FieldSet) -> FieldSet | None:
@@ -165,37 +148,40 @@ class _Shape:
 
     def __init__(self, rules: MapRules, names: tuple[str, ...]) -> None:
         self.leaves: list[tuple[type, ...]] = []  # types of leaf values, in the order of the names
-        self.steps: list[tuple[str, str, tuple[type, ...], Walk]] = []  # name, path element, leaf types, other values
+        self.steps: list[tuple[str, str, tuple[type, ...], Rules, Walk]] = []  # in the order of the result
         for name in names:
             field = rules.field(name)
             if field is None:
                 raise FastPathUnsupported
             self.leaves.append(_SCALARS[field.scalar])
-            self.steps.append((name, "f:" + name, _SCALARS[field.scalar], walker_of(field)))
-        self.steps.sort()
+            self.steps.append((name, "f:" + name, _SCALARS[field.scalar], field, walker_of(field)))
+        self.steps.sort(key=_name)
         # The result if all values are leaves, as in most structs; shared.
-        self.all_leaves: FieldSet = {SELF: LEAF, **{element: LEAF for _, element, _, _ in self.steps}}
+        self.all_leaves: FieldSet = {SELF: LEAF, **{element: LEAF for _, element, *_ in self.steps}}
+
+
+def _shape(rules: MapRules, names: tuple[str, ...]) -> _Shape:
+    """Return the shape of structs with these fields, in this order; cached in the rules."""
+    found: _Shape | None = rules.shapes.get(names)
+    if found is None:
+        found = _Shape(rules, names)
+        if len(rules.shapes) < _MOST_SHAPES and all(map(rules.declares, names)):
+            rules.shapes[names] = found
+    return found
 
 
 def _struct_walk(rules: MapRules) -> Walk:
-    shapes: dict[tuple[str, ...], _Shape] = {}  # by field names, in the order of the object
-
     def walk_struct(value: Any) -> FieldSet:
         if type(value) is not dict or not value:
             return _empty(value, dict)
-        names = tuple(value)
-        shape = shapes.get(names)
-        if shape is None:
-            shape = _Shape(rules, names)
-            if len(shapes) < _MOST_SHAPES and all(map(rules.declares, names)):
-                shapes[names] = shape
+        shape = _shape(rules, tuple(value))
         for inner, leaves in zip(value.values(), shape.leaves, strict=True):
             if type(inner) not in leaves:
                 break
         else:
             return shape.all_leaves
         found: FieldSet = {SELF: LEAF}
-        for name, element, leaves, walk in shape.steps:
+        for name, element, leaves, _, walk in shape.steps:
             inner = value[name]
             found[element] = LEAF if type(inner) in leaves else walk(inner)
         return found
@@ -259,5 +245,5 @@ def _in_order(items: list[Any], rules: ListRules, key: str | None) -> list[tuple
     return found
 
 
-def _name(pair: tuple[str, Any]) -> str:
-    return pair[0]
+def _name(named: tuple[str, *tuple[Any, ...]]) -> str:
+    return named[0]

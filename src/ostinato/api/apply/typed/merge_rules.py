@@ -64,7 +64,7 @@ class MapRules:
         self._preserve = preserve  # x-kubernetes-preserve-unknown-fields, here and below
         self._declared: dict[str, Any] = dict(schema.raw.get("properties", {})) if schema is not None else {}
         self._fields: dict[str, Rules] = {}  # declared fields, filled on first use
-        self.steps: dict[tuple[str, ...], list[Step]] = {}  # cache of `creation`, by the names of the fields
+        self.shapes: dict[tuple[str, ...], Any] = {}  # cache of `creation`, by the names of the fields
 
     @property
     def struct(self) -> bool:
@@ -111,9 +111,6 @@ class MapRules:
             return True
         additional = self._schema.raw.get("additionalProperties") if self._schema is not None else None
         return isinstance(additional, dict) and "$ref" not in additional and self.values.scalar == "untyped"
-
-
-Step = tuple[str, str, tuple[type, ...], Rules]  # name, path element and leaf types of a field, and its rules
 
 
 class ListRules:
