@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from ostinato.client.config.error import ConfigError
 from ostinato.client.config.exec_plugin import ExecCredentials
 from ostinato.client.config.secret import Secret
 from ostinato.world import World
+from tests.unit.page.browser import paged
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "widget.py"
 
@@ -83,3 +85,42 @@ def test_cve_2025_2843_a_namespaced_operator_gets_no_rights_in_the_cluster(tmp_p
             for rule in document.get("rules") or ():
                 assert not any("*" in values for values in rule.values()), (file, rule)
                 assert not {"secrets", "roles", "clusterroles"} & set(rule.get("resources") or ()), (file, rule)
+
+
+def test_cve_2018_18264_the_page_lends_its_rights_to_nobody_without_its_token() -> None:
+    """Nothing is answered to those who skip the entrance, and Secrets stay masked for those who do not."""
+    query = "apiVersion=v1&kind=Secret&namespace=default&name=canary"
+    paths = (f"/api/object?{query}", "/api/objects?kind=Secret", "/api/history?from=0", f"/api/why?{query}")
+    value = "first-canary-value"
+    attempts: tuple[tuple[str, ...], ...] = (
+        (),
+        ("Cookie: ostinato-page=skip",),
+        ("Authorization: Bearer skip",),
+        ("X-Remote-User: system:admin", "Impersonate-User: system:admin"),
+    )
+
+    async def attack() -> None:
+        async with paged() as (browser, client):
+            secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "canary"}}
+            await client.create({**secret, "stringData": {"password": value}})
+            for path in paths:
+                for headers in attempts:
+                    answer = await browser.request(path, *headers)
+                    assert (answer.status, b"canary" in answer.body) == (401, False), (path, headers)
+            await browser.log_in()
+            async with asyncio.timeout(30):
+                while b"canary" not in (shown := (await browser.request(paths[0])).body):  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
+            assert value.encode() not in shown
+            assert b64encode(value.encode()) not in shown
+
+    asyncio.run(attack())
+
+
+def test_cve_2025_7195_the_image_of_a_project_has_no_file_that_its_user_may_change(tmp_path: Path) -> None:
+    """The container's user has no entry and no group with rights; nothing makes a file of the image writable."""
+    assert command(["init", "demo", "--directory", str(tmp_path / "demo")]) == 0
+    lines = (tmp_path / "demo" / "Dockerfile").read_text().splitlines()
+    (user,) = [line for line in lines if line.startswith("USER")]
+    assert user == "USER 65532:65532"
+    assert not [line for line in lines if "chmod" in line or "chown" in line or "passwd" in line]
