@@ -20,7 +20,7 @@ from tests.conformance.specs import Outcome, SpecRunner, conformance_specs
 from tests.conformance.suite import MissingError, Suite, default_directory
 
 _HERE: Final = Path(__file__).parent
-LISTS: Final = {"quick": _HERE / "quick.txt", "simulated": _HERE / "simulated.txt"}
+LISTS: Final = {name: _HERE / f"{name}.txt" for name in ("dual", "quick", "simulated")}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -51,7 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(summary(results))
     if options.report is not None:
         command = f"tests/conformance/run {' '.join(sys.argv[1:] if arguments is None else arguments)}"
-        write_report(options.report, options.runtime, command, results)
+        kind = options.runtime if options.ip_family == "ipv4" else f"{options.runtime}, {options.ip_family}"
+        write_report(options.report, kind, command, results)
     return 0 if all(each.has_passed for each in results.values()) else 1
 
 
@@ -82,10 +83,11 @@ def _kubeconfig(suite: Suite, options: argparse.Namespace, directory: Path) -> I
     if options.kubeconfig is not None:
         yield options.kubeconfig.resolve()
         return
-    nodes = ["--nodes", str(options.nodes), "--runtime", options.runtime]
+    nodes = ["--nodes", str(options.nodes), "--runtime", options.runtime, "--ip-family", options.ip_family]
     with contextlib.ExitStack() as stack:
         if options.runtime == "containerd":
-            socket = stack.enter_context(running_containerd(suite, directory / "containerd"))
+            daemon = running_containerd(suite, directory / "containerd", is_dual_stack=options.ip_family == "dual")
+            socket = stack.enter_context(daemon)
             nodes += ["--containerd", str(socket)]
         yield stack.enter_context(running_cluster(directory, nodes))
 
@@ -102,8 +104,9 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--runtime", choices=["containerd", "simulated"], default="containerd", help="runtime of the nodes")
     add("--nodes", type=int, default=2, metavar="N", help="number of nodes (default: 2)")
+    add("--ip-family", choices=["ipv4", "dual"], default="ipv4", help="IP families of the cluster (default: ipv4)")
     add("--kubeconfig", type=Path, metavar="FILE", help="test this cluster instead of a new one")
-    add("--list", metavar="NAME|FILE", help="run the specs of a list: simulated, quick, or a file (default: all)")
+    add("--list", metavar="NAME|FILE", help="run the specs of a list: dual, quick, simulated, or a file (default: all)")
     add("--focus", default="", metavar="REGEX", help="run only specs whose names match")
     add("--skip", default="", metavar="REGEX", help="leave out specs whose names match")
     add("--jobs", type=int, default=4, metavar="N", help="processes of the suite at a time (default: 4)")

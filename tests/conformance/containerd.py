@@ -11,14 +11,14 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tests.conformance.registry import HOST, running_registry
 from tests.conformance.suite import MissingError, Suite
 
 _PLUGINS: Final = (Path("/usr/lib/cni"), Path("/opt/cni/bin"))
 _BRIDGE: Final = "cni-conformance"
-_SUBNET: Final = "10.99.0.0/16"
+_SUBNETS: Final = {"10.99.0.0/16": "0.0.0.0/0", "fd00:10:99::/64": "::/0"}  # of Pods, by IP family, with default routes
 _START_SECONDS: Final = 60
 _CONFIG: Final = """version = 2
 root = "{directory}/root"
@@ -41,20 +41,27 @@ state = "{directory}/state"
 
 
 @contextlib.contextmanager
-def running_containerd(suite: Suite, directory: Path) -> Iterator[Path]:
-    """Start containerd with the suite's images and yield its socket; containers and mounts are removed at the end."""
-    with running_registry(suite.images) as url, running_daemon(directory, sorted(suite.images.glob("*.tar"))) as socket:
+def running_containerd(suite: Suite, directory: Path, *, is_dual_stack: bool = False) -> Iterator[Path]:
+    """Start containerd with the suite's images and yield its socket; containers and mounts are removed at the end.
+
+    `is_dual_stack`: Pods have an IPv6 address as well. Defaults to False.
+    """
+    archives = sorted(suite.images.glob("*.tar"))
+    with (
+        running_registry(suite.images) as url,
+        running_daemon(directory, archives, is_dual_stack=is_dual_stack) as socket,
+    ):
         _write_registry(directory, url)
         yield socket
 
 
 @contextlib.contextmanager
-def running_daemon(directory: Path, archives: Sequence[Path]) -> Iterator[Path]:
+def running_daemon(directory: Path, archives: Sequence[Path], *, is_dual_stack: bool = False) -> Iterator[Path]:
     """Start containerd with the images of archives and yield its socket; `MissingError` if a program is missing."""
     for name in ("containerd", "ctr", "runc"):
         if shutil.which(name) is None:
             raise MissingError(f"no {name}; install containerd and runc")
-    _write_configuration(directory)
+    _write_configuration(directory, is_dual_stack=is_dual_stack)
     socket = directory / "containerd.sock"
     with (directory / "containerd.log").open("ab") as log:
         daemon = subprocess.Popen(
@@ -73,12 +80,19 @@ def running_daemon(directory: Path, archives: Sequence[Path]) -> Iterator[Path]:
         subprocess.run(["ip", "link", "delete", _BRIDGE], capture_output=True, check=False)
 
 
-def _write_configuration(directory: Path) -> None:
+def _write_configuration(directory: Path, *, is_dual_stack: bool) -> None:
     plugins = next((each for each in _PLUGINS if (each / "bridge").exists()), None)
     if plugins is None:
         raise MissingError("no CNI plugins; install containernetworking-plugins")
     (directory / "cni").mkdir(parents=True, exist_ok=True)
     (directory / "config.toml").write_text(_CONFIG.format(directory=directory, plugins=plugins))
+    network = network_configuration(directory, is_dual_stack=is_dual_stack)
+    (directory / "cni" / "10-conformance.conflist").write_text(json.dumps(network))
+
+
+def network_configuration(directory: Path, *, is_dual_stack: bool) -> dict[str, Any]:
+    """Return the CNI configuration of a bridge whose Pods have an address of one IP family, or of each."""
+    subnets = dict(list(_SUBNETS.items())[: 2 if is_dual_stack else 1])
     bridge = {
         "type": "bridge",
         "bridge": _BRIDGE,
@@ -88,13 +102,12 @@ def _write_configuration(directory: Path) -> None:
         "ipam": {
             "type": "host-local",
             "dataDir": str(directory / "addresses"),
-            "ranges": [[{"subnet": _SUBNET}]],
-            "routes": [{"dst": "0.0.0.0/0"}],
+            "ranges": [[{"subnet": each}] for each in subnets],
+            "routes": [{"dst": each} for each in subnets.values()],
         },
     }
     ports = {"type": "portmap", "capabilities": {"portMappings": True}}
-    network = {"cniVersion": "0.4.0", "name": "conformance", "plugins": [bridge, ports]}
-    (directory / "cni" / "10-conformance.conflist").write_text(json.dumps(network))
+    return {"cniVersion": "0.4.0", "name": "conformance", "plugins": [bridge, ports]}
 
 
 def _write_registry(directory: Path, url: str) -> None:

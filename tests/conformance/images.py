@@ -31,7 +31,8 @@ nogroup:x:65534:
 _SYSTEM: Final = b'NAME="busybox, in place of Alpine Linux"\n'
 _NGINX: Final = b"#!/bin/sh\nexec /bin/busybox httpd -f -v -p 80 -h /usr/share/nginx/html\n"
 _WELCOME: Final = b"<html><title>Welcome to nginx!</title><h1>Welcome to nginx!</h1></html>\n"
-_TOOLS: Final = ("bash", "curl", "dig", "getent", "ipcs", "ss")  # beside agnhost, as far as this machine has them
+_TOOLS: Final = ("bash", "getent", "ipcs", "ss")  # beside agnhost, as far as this machine has them
+_NEEDED: Final = {"curl": "curl", "dig": "bind9-dnsutils", "nc.openbsd": "netcat-openbsd", "perl": "perl"}  # packages
 _AGNHOST: Final = {"Entrypoint": ["/agnhost"], "Cmd": ["pause"]}
 
 
@@ -106,10 +107,11 @@ class ImageBuilder:
         for name in _TOOLS:
             if found := shutil.which(name):
                 layer.program(Path(found), f"usr/bin/{name}")
+        for name in ("curl", "dig"):
+            layer.program(_needed(name), f"usr/bin/{name}")
         if shell := shutil.which("dash"):  # static busybox's runs its own commands instead of those above
             layer.program(Path(shell), "bin/sh")
-        if netcat := shutil.which("nc.openbsd"):
-            layer.program(Path(netcat), "bin/nc")
+        layer.program(_needed("nc.openbsd"), "bin/nc")  # busybox's has no UDP
         tools = layer.content()
         base = self._shell_layer().content()
         images = certificates.parents[1]
@@ -135,8 +137,7 @@ class ImageBuilder:
 
     def _perl(self) -> list[Image]:
         layer = self._shell_layer()
-        if perl := shutil.which("perl"):
-            layer.program(Path(perl), "usr/bin/perl")
+        layer.program(_needed("perl"), "usr/bin/perl")
         return [Image([f"{_E2E}/perl:5.26"], [layer.content()], {"Cmd": ["perl"]})]
 
     def _servers(self) -> list[Image]:
@@ -160,3 +161,11 @@ def _picture(name: str, images: Path) -> bytes:
     for file in (f"{name}.jpg", "data.json"):
         layer.file(file, (images / name / "html" / file).read_bytes())
     return layer.content()
+
+
+def _needed(name: str) -> Path:
+    """Return a program without which specs fail; `MissingError` if this machine does not have it."""
+    found = shutil.which(name)
+    if found is None:
+        raise MissingError(f"no {name} to make images of; install the package {_NEEDED[name]}")
+    return Path(found)

@@ -35,10 +35,10 @@ def summary(results: Mapping[str, Outcome]) -> str:
     return f"{passed} of {len(results)} specs passed"
 
 
-def write_report(path: Path, runtime: str, command: str, results: Mapping[str, Outcome]) -> None:
-    """Replace the entry of a runtime in the file."""
+def write_report(path: Path, cluster: str, command: str, results: Mapping[str, Outcome]) -> None:
+    """Replace the entry of a kind of cluster in the file."""
     content: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    content[runtime] = {
+    content[cluster] = {
         "suite": VERSION,
         "date": datetime.now(UTC).date().isoformat(),
         "command": command,

@@ -8,12 +8,14 @@ import stat
 import tarfile
 import urllib.error
 import urllib.request
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
 
 from tests.conformance.archive import Image, Layer, write_archive
 from tests.conformance.command import LISTS
+from tests.conformance.containerd import network_configuration
 from tests.conformance.registry import HOST, digest_of, running_registry
 from tests.conformance.report import ResultFile, summary, write_report
 from tests.conformance.specs import Outcome, SpecRunner
@@ -126,6 +128,17 @@ def test_the_registry_serves_the_images_of_the_archives(tmp_path: Path) -> None:
             assert (digest_of(found), len(found)) == (part["digest"], part["size"])
         with pytest.raises(urllib.error.HTTPError, match="404"):
             get("team/x/manifests/2")
+
+
+@pytest.mark.parametrize(("is_dual_stack", "versions"), [(False, [4]), (True, [4, 6])])
+def test_pods_of_a_dual_stack_cluster_have_an_address_of_each_family(
+    tmp_path: Path, is_dual_stack: bool, versions: list[int]
+) -> None:
+    bridge = network_configuration(tmp_path, is_dual_stack=is_dual_stack)["plugins"][0]
+    subnets = [each["subnet"] for (each,) in bridge["ipam"]["ranges"]]
+    routes = [each["dst"] for each in bridge["ipam"]["routes"]]
+    assert [ip_network(each).version for each in subnets] == versions
+    assert [ip_network(each).version for each in routes] == versions
 
 
 def test_the_quick_specs_need_no_containers() -> None:

@@ -28,6 +28,7 @@ from ostinato.plane.access.local_sockets import node_names
 from ostinato.plane.controllers import FIELD_MANAGER, Options, add_controllers, ignore_warning
 from ostinato.plane.names import DNS, SCHEDULER, SERVICES
 from ostinato.plane.network import services
+from ostinato.plane.network.cidr_pool import PodRange
 from ostinato.plane.network.dns.component import dns_server
 from ostinato.plane.network.dns.settings import ClusterDns
 from ostinato.plane.network.policy import enforcer as policies
@@ -60,6 +61,8 @@ class PlaneSettings(msgspec.Struct, frozen=True, kw_only=True):
     - `dns`: address and domain of the cluster DNS.
     - `signing`: certificate and key of the CA that signs CertificateSigningRequests. Defaults to the cluster's own.
     - `csi`: sockets of CSI drivers whose volumes the controllers provision, attach and expand. Defaults to none.
+    - `pod_ranges`: ranges that the Nodes get Pod CIDRs of, and simulated Pods their addresses. Defaults to none: nodes
+      choose their own.
     """
 
     server: Settings
@@ -71,6 +74,7 @@ class PlaneSettings(msgspec.Struct, frozen=True, kw_only=True):
     dns: ClusterDns = ClusterDns()
     signing: tuple[Path, Path] | None = None
     csi: tuple[Path, ...] = ()
+    pod_ranges: tuple[PodRange, ...] = ()
 
     def __post_init__(self) -> None:
         names.check(self.nodes, self.runtime, self.without)
@@ -79,6 +83,11 @@ class PlaneSettings(msgspec.Struct, frozen=True, kw_only=True):
     def state(self) -> Path:
         """The state directory, absolute: paths of volumes must be."""
         return self.server.state.absolute()
+
+    @property
+    def is_dual_stack(self) -> bool:
+        """Whether Services, and with them nodes and Pods, have addresses of both IP families."""
+        return len(self.server.service_ranges) == 2
 
     @property
     def measures_usage(self) -> bool:
@@ -138,6 +147,8 @@ def _add_controllers(manager: Manager, settings: PlaneSettings) -> None:
         account_key=settings.server.authentication.accounts.signing_key or state / "sa.key",
         volumes=state / "volumes" if settings.nodes else None,
         csi=settings.csi,
+        pod_ranges=settings.pod_ranges,
+        service_ranges=settings.server.service_ranges,
     )
     add_controllers(manager, options, without=settings.without - {SCHEDULER, SERVICES, DNS})
 
@@ -149,23 +160,29 @@ def _add_nodes(manager: Manager, settings: PlaneSettings, of_nodes: NodeParts) -
     gate = None if proxy is None else PolicyGate(proxy.is_local)
     reachable = settings.measures_usage and proxy is not None and proxy.is_available()
     processes = msgspec.structs.replace(settings.processes, dns=dns if reachable else None, gate=gate)
-    processes = pod_networking.with_services(processes, proxy)
+    processes = pod_networking.with_services(processes, proxy, settings.server.service_ranges)
     processes = with_state(pod_networking.with_assigned(processes, of_nodes.existing), state)
     admit = None
     if settings.measures_usage and proxy is not None and gate is not None:
         server = None if dns is None else dns_server(manager, dns)
         served = services.add_to(manager, state, proxy, server, gate, node_names(settings.nodes))
         admit = _admission(policies.add_to(manager, state, gate, served))
-    options = fleet.NodeOptions(api_server=of_nodes.api_server, admit=admit, ports=of_nodes.ports)
+    options = fleet.NodeOptions(
+        api_server=of_nodes.api_server,
+        admit=admit,
+        ports=of_nodes.ports,
+        is_dual_stack=settings.is_dual_stack,
+        has_pod_cidrs=bool(settings.pod_ranges),
+    )
     return fleet.add_to(
         manager, settings.nodes, settings.runtime, state / "nodes", of_nodes.containerd, processes, options
     )
 
 
 def _admission(enforcer: policies.PolicyEnforcer) -> AdmitPod:
-    async def admit(pod: Pod, address: str) -> None:
+    async def admit(pod: Pod, addresses: Sequence[str]) -> None:
         try:
-            await enforcer.admit(pod, address)
+            await enforcer.admit(pod, addresses)
         except policies.PolicyNotEnforced as error:
             raise SandboxError(str(error)) from None
 

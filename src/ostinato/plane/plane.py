@@ -120,9 +120,15 @@ class Plane:
             return [*await client.list(Node)]
 
     async def failed(self) -> None:
-        """Wait until a component fails and raise its error; return when the plane is stopped."""
+        """Wait until a component or the store fails and raise its error; return when the plane is stopped."""
         assert self._serving is not None, "the plane is started"
-        await asyncio.shield(self._serving)
+        store = asyncio.get_running_loop().create_task(self._server.failed())
+        try:
+            done, _ = await asyncio.wait([self._serving, store], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            store.cancel()
+        for task in done:
+            task.result()
 
     async def stop(self) -> None:
         """Stop the components, then the API server."""

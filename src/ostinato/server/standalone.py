@@ -12,7 +12,6 @@ import logging
 import ssl
 from collections.abc import Mapping, Sequence
 from functools import partial
-from ipaddress import IPv4Network
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -49,7 +48,7 @@ from ostinato.server.http.serving_certificates import (
 )
 from ostinato.server.node_agents.endpoint import Remote
 from ostinato.server.node_agents.remote import RemoteNodeAgents
-from ostinato.server.resources.core.services.addresses import RANGE
+from ostinato.server.resources.core.services.addresses import RANGE, Network
 from ostinato.server.state import StateDirectory, writing_files
 from ostinato.server.store.encryption.encrypted_log import EncryptedLog
 from ostinato.server.store.encryption.encryption import Encryption
@@ -86,7 +85,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: int = 6443  # 0: any free port
     advertise_address: str = ""  # in the endpoints of the Service `kubernetes`. Defaults to `host`
-    service_range: IPv4Network = RANGE  # of the cluster IPs in a new store
+    service_ranges: tuple[Network, ...] = (RANGE,)  # of the cluster IPs in a new store, by IP family
     tls: TlsSettings = TlsSettings()
     is_worker: bool = False  # one of several processes that share the port and the state directory
     store: str = ""  # "sqlite:PATH", "memory"; "": a file in the state directory
@@ -191,7 +190,7 @@ class Standalone:
                 self._http.port,
                 tracks_tokens=True,
                 asks_kubelets=True,
-                service_range=settings.service_range,
+                service_ranges=settings.service_ranges,
                 shares_address=settings.is_worker,
             )
             if identity is not None:
@@ -259,7 +258,7 @@ class Standalone:
     @property
     def _hosts(self) -> list[str]:
         host = self._settings.host
-        known = [*_HOSTS, str(self._settings.service_range[1])]
+        known = [*_HOSTS, *(str(each[1]) for each in self._settings.service_ranges)]
         given = [each for each in (host, self._settings.advertise_address) if each and each not in (*known, *_ANY)]
         hosts = [*known, *dict.fromkeys(given)]
         return hosts if self._settings.tls.key_pair is None else [*hosts, LOOPBACK_NAME]
@@ -369,8 +368,9 @@ class Standalone:
             raise UnusableStore(f"--encryption-provider-config {error}") from None
 
     async def failed(self) -> None:
-        """Wait forever: a standalone server has no components that fail on their own."""
-        await asyncio.get_running_loop().create_future()
+        """Wait until the store is unusable and raise its error."""
+        assert self.core is not None, "started"
+        await self.core.index.failed()
 
     async def stop(self) -> None:
         """Close the watches, finish pending writes, and release all resources."""

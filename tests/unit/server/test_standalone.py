@@ -14,11 +14,13 @@ import yaml
 from tests.stage.server import standalone_server
 
 from ostinato.client.config.tls import ResumingContext
+from ostinato.client.transport.protocol import Request
 from ostinato.server.access.authentication.tokens.keys import make_private_key
 from ostinato.server.access.authority import Authority
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.standalone import Settings, Standalone
 from ostinato.server.state import StateDirectory, StateError
-from ostinato.server.store.records import UnusableStore
+from ostinato.server.store.records import StoreFailed, UnusableStore
 from ostinato.world import World
 from ostinato.world.clock import RealClock
 
@@ -72,6 +74,31 @@ def test_a_certificate_of_another_authority_is_refused(tmp_path: Path) -> None:
         assert (status, json.loads(body)["reason"]) == (401, "Unauthorized")
 
     play(tmp_path, script, store="memory")
+
+
+def test_a_server_whose_durable_write_cannot_be_applied_fails_and_has_it_after_a_restart(tmp_path: Path) -> None:
+    async def break_it(server: Standalone) -> None:
+        assert server.core is not None
+        path = "/api/v1/namespaces/default/configmaps"
+        body = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}).encode()
+
+        def raise_key_error(event: object) -> None:
+            raise KeyError
+
+        server.core.index.collections["configmaps"].apply = raise_key_error  # type: ignore[method-assign]
+        async with await InProcessTransport(server.core).request(Request("POST", path, body=body)) as response:
+            assert response.status >= 500
+            assert b"internal error: KeyError" in await response.read()
+        with pytest.raises(StoreFailed, match="the store is unusable"):
+            await server.failed()
+        assert (await get(server, "/readyz", client(tmp_path, "admin")))[0] == 500
+
+    async def look(server: Standalone) -> None:
+        status, _ = await get(server, "/api/v1/namespaces/default/configmaps/a", client(tmp_path, "admin"))
+        assert status == 200
+
+    play(tmp_path, break_it)
+    play(tmp_path, look)
 
 
 def test_a_session_can_be_gone_on_with_and_is_still_that_of_the_same_user(tmp_path: Path) -> None:

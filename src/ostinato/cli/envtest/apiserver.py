@@ -10,8 +10,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+from collections.abc import Sequence
 from datetime import timedelta
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,7 @@ from ostinato.cli.commands.control_plane import serve
 from ostinato.cli.envtest import handover
 from ostinato.cli.envtest.parent import ParentWatch
 from ostinato.cli.error import CommandError
+from ostinato.cli.options.server import service_ranges
 from ostinato.cli.options.server import settings as server_options
 from ostinato.cli.options.server.storage import use_state
 from ostinato.http.hosts import join_host_port
@@ -29,7 +31,6 @@ from ostinato.server.state import StateError, write_private
 from ostinato.world import World
 
 _CERTIFICATE_LIFETIME: Final = timedelta(days=365)
-_SMALLEST_RANGE: Final = 29  # bits of the longest prefix
 
 _logger = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ _logger = logging.getLogger(__name__)
 def run(options: argparse.Namespace, watch: ParentWatch) -> None:
     """Serve until SIGTERM or SIGINT; CommandError for invalid flags and if the server cannot start."""
     world = World.real()
-    service_range = _service_range(options.service_cluster_ip_range)
+    ranges = service_ranges.parse(options.service_cluster_ip_range)
     listen = _listen(options)
     advertised = _ip("--advertise-address", options.advertise_address) if options.advertise_address else ""
     _apply_defaults(options)
@@ -45,7 +46,7 @@ def run(options: argparse.Namespace, watch: ParentWatch) -> None:
     if not urls:
         raise CommandError("--etcd-servers must be specified")
     if not options.tls_cert_file and not options.tls_private_key_file:
-        _use_certificate_directory(world, options, service_range)
+        _use_certificate_directory(world, options, [str(each[1]) for each in ranges])
     storage = asyncio.run(handover.storage_of(urls, world.clock))
     options.listen = listen
     use_state(options, Path(storage.data_dir) / "ostinato")
@@ -54,7 +55,6 @@ def run(options: argparse.Namespace, watch: ParentWatch) -> None:
         settings,
         admission=msgspec.structs.replace(settings.admission, allow_privileged=options.allow_privileged),
         advertise_address=advertised,
-        service_range=service_range,
         durable=storage.durable,
     )
     try:
@@ -95,33 +95,14 @@ def _ip(flag: str, text: str) -> str:
         raise CommandError(f"{flag} {text}: want an IP address") from None
 
 
-def _service_range(text: str) -> IPv4Network:
-    """Return the IPv4 range of `--service-cluster-ip-range`."""
-    found: list[IPv4Network | IPv6Network] = []
-    for cidr in text.split(","):
-        try:
-            found.append(ip_network(cidr.strip(), strict=False))
-        except ValueError:
-            raise CommandError(f"--service-cluster-ip-range {cidr}: want a network such as 10.0.0.0/24") from None
-    ranges = [each for each in found if isinstance(each, IPv4Network)]
-    if not ranges or len(ranges) > 1 or len(found) > 2:
-        raise CommandError(f"--service-cluster-ip-range {text}: want one IPv4 network; IPv6 is not served")
-    if ranges[0].prefixlen > _SMALLEST_RANGE:
-        raise CommandError(f"--service-cluster-ip-range {text}: too small, want /{_SMALLEST_RANGE} or larger")
-    for each in found:
-        if isinstance(each, IPv6Network):
-            _logger.warning("IPv6 service range is not supported and has no effect range=%s", each)
-    return ranges[0]
-
-
 def _apply_defaults(options: argparse.Namespace) -> None:
     """Apply kube-apiserver's defaults where they differ from `ostinato apiserver`'s."""
     if not options.authorization_mode and options.authorization_config is None:
         options.authorization_mode = ["AlwaysAllow"]
 
 
-def _use_certificate_directory(world: World, options: argparse.Namespace, service_range: IPv4Network) -> None:
-    """Use the pair in `--cert-dir`, generated if there is none."""
+def _use_certificate_directory(world: World, options: argparse.Namespace, cluster_ips: Sequence[str]) -> None:
+    """Use the pair in `--cert-dir`, generated if there is none. `cluster_ips`: of the Service `kubernetes`."""
     directory = Path(options.cert_dir)
     certificate, key = directory / "apiserver.crt", directory / "apiserver.key"
     staged = directory / ".apiserver.crt"  # its key is written before it gets its name: a crash leaves a complete pair
@@ -133,7 +114,7 @@ def _use_certificate_directory(world: World, options: argparse.Namespace, servic
     if not certificate.exists():
         from ostinato.certificates.generate import generate_certificate  # noqa: PLC0415 - mostly not needed
 
-        hosts = ["localhost", "127.0.0.1", "::1", "kubernetes.default.svc", str(service_range[1])]
+        hosts = ["localhost", "127.0.0.1", "::1", "kubernetes.default.svc", *cluster_ips]
         unspecified = ip_address(options.bind_address).is_unspecified
         hosts += [] if unspecified or options.bind_address in hosts else [options.bind_address]
         made = generate_certificate(world, hosts, _CERTIFICATE_LIFETIME)

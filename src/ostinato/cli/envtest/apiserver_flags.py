@@ -47,12 +47,6 @@ def make_parser() -> argparse.ArgumentParser:
     )
     cluster = parser.add_argument_group("cluster")
     cluster.add_argument(
-        "--service-cluster-ip-range",
-        metavar="CIDR",
-        default="10.0.0.0/24",
-        help="range of the cluster IPs of Services, IPv4 (default: %(default)s)",
-    )
-    cluster.add_argument(
         "--allow-privileged",
         metavar="BOOL",
         type=boolean,

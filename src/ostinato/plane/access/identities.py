@@ -48,6 +48,7 @@ _ACCOUNTS: Final = {
     "legacy-serviceaccount-token-cleaner-controller": "legacy-service-account-token-cleaner",
     "namespace-controller": "namespace-controller",
     "node-controller": "node-controller",
+    "node-ipam-controller": "node-controller",
     "persistentvolume-controller": "persistent-volume-binder",
     "persistentvolume-releaser": "persistent-volume-binder",
     "pod-garbage-collector-controller": "pod-garbage-collector",

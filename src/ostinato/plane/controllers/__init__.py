@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 import msgspec
 
 from ostinato.plane.access import identities
+from ostinato.plane.network.cidr_pool import PodRange
+from ostinato.plane.network.pod_cidrs import Network
 
 if TYPE_CHECKING:  # the names are used without it
     from ostinato.manager import Manager
@@ -39,6 +41,7 @@ CONTROLLERS: Final = {
     "job-controller": "workloads.job",
     "legacy-serviceaccount-token-cleaner-controller": "accounts.legacy_token_cleaner",
     "namespace-controller": "namespaces.deletion",
+    "node-ipam-controller": "nodes.ipam",
     "node-lifecycle-controller": "nodes.lifecycle",
     "persistentvolume-attach-detach-controller": "storage.attach_detach",
     "persistentvolume-binder-controller": "storage.volume_binder",
@@ -74,6 +77,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
       Secrets are not filled.
     - `csi`: sockets of CSI drivers on this machine whose volumes are provisioned, attached and expanded here. Defaults
       to none: drivers bring programs that do so.
+    - `pod_ranges`: ranges of Pods that nodes get their Pod CIDRs from. Defaults to none: nodes get no Pod CIDRs.
+    - `service_ranges`: ranges of Services, which are not used for Pods. Defaults to none.
     """
 
     ca_certificate: Path | None = None
@@ -82,6 +87,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     volumes: Path | None = None
     account_key: Path | None = None
     csi: tuple[Path, ...] = ()
+    pod_ranges: tuple[PodRange, ...] = ()
+    service_ranges: tuple[Network, ...] = ()
 
 
 def ignore_warning(_warning: str) -> None:

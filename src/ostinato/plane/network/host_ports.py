@@ -7,7 +7,7 @@ process; the next agent listens again.
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ostinato.kinds.core_v1 import ContainerPort, Pod
 from ostinato.plane.network.policy.gate import PolicyGate
@@ -29,14 +29,14 @@ class HostPorts:
     def is_open(self, pod: Pod) -> bool:
         return pod.metadata.uid in self._listeners
 
-    async def open(self, pod: Pod, address: str) -> None:
+    async def open(self, pod: Pod, addresses: Sequence[str]) -> None:
         """Listen on a Pod's host ports. OSError names the port that cannot be bound; none is open then."""
         if self.is_open(pod):
             return
         opened = self._listeners[pod.metadata.uid] = []
         try:
-            for port in ports_of(pod):
-                bound = _bound(port)
+            for port, host, address in _listened(pod, addresses):
+                bound = _bound(port, host)
                 try:
                     listener = self._listener(port, address)
                     await listener.open(bound)
@@ -73,13 +73,26 @@ def ports_of(pod: Pod) -> Iterator[ContainerPort]:
         yield from (each for each in container.ports if each.host_port)
 
 
-def _bound(port: ContainerPort) -> socket.socket:
-    host, number = port.host_ip or "0.0.0.0", port.host_port or 0  # noqa: S104 - that is what a host port is
+def _listened(pod: Pod, addresses: Sequence[str]) -> Iterator[tuple[ContainerPort, str, str]]:
+    """Where a Pod's host ports listen, and the address that they lead to: that of the same IP family."""
+    own = {":" in each: each for each in reversed(addresses)}
+    for port in ports_of(pod):
+        if port.host_ip:
+            yield port, port.host_ip, own.get(":" in port.host_ip, addresses[0])
+            continue
+        for is_ipv6, address in sorted(own.items()):
+            yield port, "::" if is_ipv6 else "0.0.0.0", address  # noqa: S104 - that is what a host port is
+
+
+def _bound(port: ContainerPort, host: str) -> socket.socket:
+    number = port.host_port or 0
     if port.protocol == "SCTP":
         raise OSError(0, "SCTP is not relayed", f"hostPort {number}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_DGRAM if port.protocol == "UDP" else socket.SOCK_STREAM)
     try:
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         if port.protocol != "UDP":
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.settimeout(0)

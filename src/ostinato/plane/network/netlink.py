@@ -33,7 +33,8 @@ _NEW_ADDRESS, _DELETE_ADDRESS, _GET_ADDRESS = 20, 21, 22
 _NEW_ROUTE, _DELETE_ROUTE, _GET_ROUTE = 24, 25, 26
 _HARDWARE_ADDRESS, _IFNAME, _MASTER, _LINK_INFO, _ALIAS, _NAMESPACE = 1, 3, 10, 18, 20, 28  # attributes of a link
 _INFO_KIND, _INFO_DATA, _PEER = 1, 2, 1
-_SET_LINK, _PORT_INFO, _ISOLATED, _CALL_IPTABLES = 19, 12, 33, 36
+_SET_LINK, _PORT_INFO, _ISOLATED, _CALL_IPTABLES, _CALL_IP6TABLES = 19, 12, 33, 36, 37
+_FAMILIES: Final = {4: socket.AF_INET, 6: socket.AF_INET6}
 _UP: Final = 1
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _NO_DETECTION: Final = 2  # no duplicate address detection: an IPv6 address is usable immediately
@@ -65,9 +66,9 @@ class Link(NamedTuple):
 
 
 class Route(NamedTuple):
-    """A unicast route of IPv4, of any table."""
+    """A unicast route, of any table."""
 
-    destination: ipaddress.IPv4Network
+    destination: Network
     device: int
 
 
@@ -103,10 +104,9 @@ class Netlink:
         self._change(_NEW_LINK, CREATE | EXCLUSIVE, body)
 
     def filter_bridge(self, name: str) -> None:
-        """Have IPv4 packets that pass a bridge pass the rules for forwarded packets, where br_netfilter exists."""
-        info = nested(
-            _LINK_INFO, attribute(_INFO_KIND, b"bridge"), nested(_INFO_DATA, attribute(_CALL_IPTABLES, b"\1"))
-        )
+        """Have packets that pass a bridge pass the rules for forwarded packets, where br_netfilter exists."""
+        calls = (attribute(each, b"\1") for each in (_CALL_IPTABLES, _CALL_IP6TABLES))
+        info = nested(_LINK_INFO, attribute(_INFO_KIND, b"bridge"), nested(_INFO_DATA, *calls))
         self._change(_NEW_LINK, 0, _LINK.pack(0, 0, self._index(name), 0, 0) + info)
 
     def isolate_port(self, index: int) -> None:
@@ -143,14 +143,15 @@ class Netlink:
     def remove_address(self, device: int, address: Address, length: int | None = None) -> None:
         self._change(_DELETE_ADDRESS, 0, _address(device, address, length))
 
-    def addresses(self, device: int) -> list[ipaddress.IPv4Interface]:
-        """The IPv4 addresses of a link, with their prefix lengths."""
-        found = []
-        for body in self._socket.dump(_GET_ADDRESS, _ADDRESS.pack(socket.AF_INET, 0, 0, 0, 0)):
-            _, length, _, _, index = _ADDRESS.unpack_from(body)
-            local = attributes(body[_ADDRESS.size :]).get(_IFA_LOCAL)
-            if index == device and local is not None:
-                found.append(ipaddress.IPv4Interface((local, length)))
+    def addresses(self, device: int, version: int = 4) -> list[Network]:
+        """The networks of a link's addresses, apart from link-local ones of IPv6."""
+        found: list[Network] = []
+        for body in self._socket.dump(_GET_ADDRESS, _ADDRESS.pack(_FAMILIES[version], 0, 0, 0, 0)):
+            family, length, _, scope, index = _ADDRESS.unpack_from(body)
+            known = attributes(body[_ADDRESS.size :])
+            local = known.get(_IFA_LOCAL) or known.get(_IFA_ADDRESS)
+            if family == _FAMILIES[version] and index == device and local is not None and scope != _ON_LINK:
+                found.append(_network(version, local, length))
         return found
 
     # Routes
@@ -166,17 +167,23 @@ class Netlink:
         self._change(_DELETE_ROUTE, 0, _route_to(device, destination))
 
     def add_default_route(self, device: int, gateway: Address) -> None:
-        head = _ROUTING.pack(_family(gateway), 0, 0, 0, _MAIN_TABLE, _STATIC, _EVERYWHERE, _UNICAST, _ON_LINK_FLAG)
-        body = head + attribute(_GATEWAY, gateway.packed) + number(_DEVICE, device)
+        self.add_route_via(device, ipaddress.ip_network("0.0.0.0/0" if gateway.version == 4 else "::/0"), gateway)
+
+    def add_route_via(self, device: int, destination: Network, gateway: Address) -> None:
+        """Route packets for a network to a gateway, which is reached directly on a link."""
+        family, length = _family(gateway), destination.prefixlen
+        head = _ROUTING.pack(family, length, 0, 0, _MAIN_TABLE, _STATIC, _EVERYWHERE, _UNICAST, _ON_LINK_FLAG)
+        to = attribute(_DESTINATION, destination.network_address.packed) if length else b""
+        body = head + to + attribute(_GATEWAY, gateway.packed) + number(_DEVICE, device)
         self._change(_NEW_ROUTE, CREATE | EXCLUSIVE, body)
 
-    def routes(self) -> list[Route]:
+    def routes(self, version: int = 4) -> list[Route]:
         found = []
-        for body in self._socket.dump(_GET_ROUTE, _ROUTING.pack(socket.AF_INET, 0, 0, 0, 0, 0, 0, 0, 0)):
-            _, length, _, _, _, _, _, kind, _ = _ROUTING.unpack_from(body)
+        for body in self._socket.dump(_GET_ROUTE, _ROUTING.pack(_FAMILIES[version], 0, 0, 0, 0, 0, 0, 0, 0)):
+            family, length, _, _, _, _, _, kind, _ = _ROUTING.unpack_from(body)
             known = attributes(body[_ROUTING.size :])
-            if kind == _UNICAST:
-                destination = ipaddress.IPv4Network((known.get(_DESTINATION, bytes(4)), length))
+            if kind == _UNICAST and family == _FAMILIES[version]:
+                destination = _network(version, known.get(_DESTINATION, bytes(4 if version == 4 else 16)), length)
                 found.append(Route(destination, int.from_bytes(known.get(_DEVICE, b""), sys.byteorder)))
         return found
 
@@ -200,7 +207,13 @@ class Netlink:
 
 
 def _family(address: Address | Network) -> int:
-    return socket.AF_INET if address.version == 4 else socket.AF_INET6
+    return _FAMILIES[address.version]
+
+
+def _network(version: int, address: bytes, length: int) -> Network:
+    if version == 4:
+        return ipaddress.IPv4Network((address, length), strict=False)
+    return ipaddress.IPv6Network((address, length), strict=False)
 
 
 def _address(device: int, address: Address, length: int | None) -> bytes:

@@ -1,6 +1,6 @@
 """The nf_tables rules of a Pod network: source NAT for what leaves the machine, and no way in.
 
-A table holds two chains, as `nft list table ip NAME` shows them:
+A table of each IP version holds two chains, as `nft list table ip NAME` shows them:
 
     chain postrouting { type nat hook postrouting priority 100;
         ip saddr PODS oifname != "ost*" masquerade }
@@ -13,23 +13,23 @@ addresses.
 
 from __future__ import annotations
 
-import ipaddress
 from contextlib import suppress
 from typing import Final
 
 from ostinato.plane.network import nf_messages as nf
+from ostinato.plane.network.netlink import Network
 
 LINK_PREFIX: Final = "ost"  # of the names of all links that are Ostinato's
 
 _SOURCE_NAT, _FILTER = 100, 0  # priorities
 
 
-def install(table: str, bridge: str, pods: ipaddress.IPv4Network, *, reachable: bool = False) -> None:
+def install(table: str, bridge: str, pods: Network, *, reachable: bool = False) -> None:
     """Create a table for the Pods of a bridge, in place of one of the same name. OSError if the kernel refuses it.
 
     `reachable`: other machines may connect to the Pods: nothing is dropped. Defaults to False.
     """
-    of_pods = nf.Table(table)
+    of_pods = nf.Table(table, pods.version)
     is_foreign = nf.compare(nf.NOT_EQUAL, LINK_PREFIX.encode())
     masquerade = [*of_pods.is_in(nf.SOURCE, pods), nf.meta(nf.OUTPUT_NAME), is_foreign, nf.masquerade()]
     drop = [
@@ -50,6 +50,7 @@ def install(table: str, bridge: str, pods: ipaddress.IPv4Network, *, reachable: 
 
 
 def remove(table: str) -> None:
-    """Remove a table, if there is one and this process may."""
-    with suppress(OSError):
-        nf.commit([nf.Table(table).remove()])
+    """Remove the tables of a name, one of each IP version, if there are any and this process may."""
+    for version in nf.FAMILIES:
+        with suppress(OSError):
+            nf.commit([nf.Table(table, version).remove()])

@@ -6,14 +6,20 @@ import fcntl
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import Final
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
 
 RANGES: Final = tuple(IPv4Network(each) for each in ("10.244.0.0/16", "10.245.0.0/16", "192.168.240.0/20"))
 """Where Pod CIDRs are taken from, in this order, unless others are given."""
 
-NODE_PREFIX: Final = 24  # of the Pod CIDR of a node
-SMALLEST: Final = 29  # the longest prefix of a Pod CIDR: some addresses are the node's own
+IPV6_RANGES: Final = (IPv6Network("fd00:10:244::/48"),)
+"""The same for IPv6, if Pods have addresses of both families."""
+
+NODE_PREFIX: Final = {4: 24, 6: 64}  # of the Pod CIDR of a node, by IP version
+SMALLEST: Final = {4: 29, 6: 125}  # the longest prefix of a Pod CIDR: some addresses are the node's own
 _LOCK: Final = "/run/ostinato-pod-cidrs.lock"
 
 
@@ -22,8 +28,8 @@ class NoFreeCidr(Exception):  # noqa: N818 - what is the case
 
 
 def choose(
-    wanted: IPv4Network | None, kept: IPv4Network | None, ranges: Sequence[IPv4Network], routed: Iterable[IPv4Network]
-) -> IPv4Network:
+    wanted: Network | None, kept: Network | None, ranges: Sequence[Network], routed: Iterable[Network]
+) -> Network:
     """A Pod CIDR that overlaps with no network that this machine has a route to.
 
     - `wanted`: the one that has to be taken. `NoFreeCidr` if it is not free.
@@ -32,30 +38,42 @@ def choose(
     """
     taken = [each for each in routed if each.prefixlen]
     if wanted is not None:
-        if wanted.prefixlen > SMALLEST:
-            raise NoFreeCidr(f"Pod CIDR {wanted}: too small for the Pods of a node; use /{SMALLEST} or larger")
-        if overlapping := [each for each in taken if each.overlaps(wanted)]:
+        if wanted.prefixlen > SMALLEST[wanted.version]:
+            longest = SMALLEST[wanted.version]
+            raise NoFreeCidr(f"Pod CIDR {wanted}: too small for the Pods of a node; use /{longest} or larger")
+        if overlapping := [each for each in taken if overlap(each, wanted)]:
             raise NoFreeCidr(f"Pod CIDR {wanted}: this machine has a route to {overlapping[0]}; use another range")
         return wanted
-    of_ranges = (each for pool in ranges if pool.prefixlen <= SMALLEST for each in _of_nodes(pool))
-    again = [kept] if kept is not None and any(kept.subnet_of(pool) for pool in ranges) else []
+    of_ranges = (each for pool in ranges if pool.prefixlen <= SMALLEST[pool.version] for each in _of_nodes(pool))
+    again = [kept] if kept is not None and any(_is_within(kept, pool) for pool in ranges) else []
     for candidate in (*again, *of_ranges):
-        if not any(each.overlaps(candidate) for each in taken):
+        if not any(overlap(each, candidate) for each in taken):
             return candidate
     text = ", ".join(map(str, ranges))
     raise NoFreeCidr(f"no Pod CIDR is free in {text}; name a free range with --pod-network-cidr")
 
 
-def _of_nodes(pool: IPv4Network) -> Iterable[IPv4Network]:
-    return [pool] if pool.prefixlen >= NODE_PREFIX else pool.subnets(new_prefix=NODE_PREFIX)
+def _of_nodes(pool: Network) -> Iterable[Network]:
+    prefix = NODE_PREFIX[pool.version]
+    return [pool] if pool.prefixlen >= prefix else pool.subnets(new_prefix=prefix)
 
 
-def gateway_of(cidr: IPv4Network) -> IPv4Address:
+def overlap(one: Network, other: Network) -> bool:
+    if isinstance(one, IPv4Network):
+        return isinstance(other, IPv4Network) and one.overlaps(other)
+    return isinstance(other, IPv6Network) and one.overlaps(other)
+
+
+def _is_within(network: Network, pool: Network) -> bool:
+    return overlap(network, pool) and network.prefixlen >= pool.prefixlen
+
+
+def gateway_of(cidr: Network) -> Address:
     """The node's own address, which Pods use as their gateway."""
     return cidr[1]
 
 
-def services_of(cidr: IPv4Network) -> IPv4Address:
+def services_of(cidr: Network) -> Address:
     """The address of the Service proxy among the Pods."""
     return cidr[2]
 
@@ -63,12 +81,12 @@ def services_of(cidr: IPv4Network) -> IPv4Address:
 class PodAddresses:
     """Allocates the addresses of Pods: the next one that is free, so that one is not reused soon."""
 
-    def __init__(self, cidr: IPv4Network) -> None:
+    def __init__(self, cidr: Network) -> None:
         self._cidr = cidr
-        self._taken: set[IPv4Address] = set()
+        self._taken: set[Address] = set()
         self._next = 3  # those before are the network's, the gateway's and the Service proxy's
 
-    def take(self, address: IPv4Address | None = None) -> IPv4Address:
+    def take(self, address: Address | None = None) -> Address:
         """`address`: the one to take if it is free. `NoFreeCidr` if all are taken."""
         if address is not None and address in self._cidr and address not in self._taken:
             self._taken.add(address)
@@ -83,7 +101,7 @@ class PodAddresses:
                 return found
         raise NoFreeCidr(f"all {count} addresses of the Pod CIDR {self._cidr} are taken")
 
-    def release(self, address: IPv4Address) -> None:
+    def release(self, address: Address) -> None:
         self._taken.discard(address)
 
 

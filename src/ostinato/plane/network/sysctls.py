@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -28,6 +29,23 @@ def write_sysctl(name: str, value: str, *, optional: bool = False) -> None:
     except OSError as error:
         if not optional:
             raise OSError(error.errno, error.strerror, f"sysctl {name}") from None
+
+
+def enable_ipv6_forwarding() -> bool:
+    """Forward IPv6 packets, on all links: the kernel has no setting of one; return whether that was off before.
+
+    A machine that forwards does not accept router advertisements, unless a link is told to: those that do keep on.
+    """
+    every = Path("/proc/sys/net/ipv6/conf")
+    if (every / "all" / "forwarding").read_text().strip() == "1":
+        return False
+    for link in every.iterdir():
+        accepts = link / "accept_ra"
+        with suppress(FileNotFoundError):  # the link is gone by now
+            if accepts.read_text().strip() == "1":
+                accepts.write_text("2")
+    (every / "all" / "forwarding").write_text("1")
+    return True
 
 
 def enable_forwarding(device: str) -> bool:

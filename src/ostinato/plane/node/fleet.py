@@ -25,12 +25,13 @@ from ostinato.plane.node.orphaned_pods import OrphanCleanup, PodInventory
 from ostinato.plane.node.pod_sandbox import AdmitPod
 from ostinato.plane.node.private_files import make_directory
 from ostinato.plane.node.registration.heartbeat import Heartbeat
-from ostinato.plane.node.registration.machine_info import address, machine_info
+from ostinato.plane.node.registration.machine_info import address, address_of, machine_info
 from ostinato.plane.node.registration.node_status import PORT, Machine, node_of
 from ostinato.plane.node.registration.readiness import NodeReadiness
 from ostinato.plane.node.registration.runtime_health import HasHealth, RuntimeHealth
 from ostinato.plane.node.runtimes import ProcessOptions, Runtime, UnusableRuntime
 from ostinato.plane.node.runtimes.simulated import SimulatedRuntime
+from ostinato.plane.node.runtimes.simulated_addresses import pod_cidrs
 from ostinato.plane.node.server.configz import AgentConfig
 from ostinato.plane.node.server.endpoint import NodeEndpoint
 from ostinato.plane.node.server.pod_streams import PodStreams
@@ -65,8 +66,8 @@ class HasPodNetworks(Protocol):
     networks: PodNetworks
 
 
-MakeRuntime = Callable[[Path, str], LocalRuntime]
-"""`make_runtime(directory, address)` creates the runtime of a node, with its state directory and address."""
+MakeRuntime = Callable[[Path, Sequence[str]], LocalRuntime]
+"""`make_runtime(directory, addresses)` creates the runtime of a node, with its state directory and addresses."""
 
 
 class NodeOptions(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -78,9 +79,13 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     - `readiness`: what the nodes wait for before they report Ready. Defaults to nothing.
     - `api_server`: URL of the API server, for Pods on the host network. Defaults to the Service `kubernetes`.
     - `admit`: waits until the network policies apply to a Pod. Defaults to None: there are none.
+    - `is_dual_stack`: the node has an IPv6 address as well, if the machine has one. Defaults to False.
+    - `has_pod_cidrs`: simulated Pods get addresses of the Pod CIDRs of their Nodes. Defaults to False.
     """
 
     address: str = ""
+    is_dual_stack: bool = False
+    has_pod_cidrs: bool = False
     ports: Mapping[str, int] = msgspec.field(default_factory=dict)
     api_server: str = ""
     client_of: ClientOf | None = None
@@ -101,9 +106,9 @@ async def find_containerd(world: World, socket: Path) -> Containerd:
 def process_runtime(world: World, options: ProcessOptions) -> MakeRuntime:
     from ostinato.plane.node.runtimes.process import ProcessRuntime  # noqa: PLC0415 - loads only for this runtime
 
-    def make(directory: Path, address: str) -> ProcessRuntime:
+    def make(directory: Path, addresses: Sequence[str]) -> ProcessRuntime:
         network = options.network.of_node(directory.name)
-        return ProcessRuntime(world, directory, address, msgspec.structs.replace(options, network=network))
+        return ProcessRuntime(world, directory, addresses, msgspec.structs.replace(options, network=network))
 
     return make
 
@@ -128,11 +133,11 @@ def add_to(
     - `runtime`: "containerd", "process" or "simulated".
     - `state`: state directory; required unless containers are simulated.
     - `containerd`, `processes`: for the runtimes of these names; `processes.dns` for both.
-    - `options`: of nodes that are not simulated.
+    - `options`: of the nodes.
     """
     names = node_names(count)
     if runtime == "simulated":
-        return add_nodes(manager, *_simulated_nodes(manager.world, names), logs=None)
+        return add_nodes(manager, *_simulated_nodes(manager, names, options), logs=None)
     if state is None:
         raise ValueError(f"add_to() needs a state directory for the runtime {runtime!r}; pass state=")
     if containerd is None:
@@ -159,20 +164,20 @@ def add_local_nodes(
     readiness = options.readiness
     for name in names:
         directory = make_directory(state / name)
-        host = options.address or address()
-        runtime = make_runtime(directory, host)
+        hosts = _addresses(options)
+        runtime = make_runtime(directory, hosts)
         machine = msgspec.structs.replace(
             machine_info(name, runtime.version, directory),
-            address=host,
+            addresses=hosts,
             port=options.ports.get(name, PORT),
             network=runtime.networks.condition if isinstance(runtime, HasPodNetworks) else None,
         )
         machines.append(machine)
         allocatable = {each: Quantity(amount) for each, amount in machine.capacity.items()}
-        config = NodeConfig(directory, state / "logs", host, allocatable, options.api_server)
+        config = NodeConfig(directory, state / "logs", hosts, allocatable, options.api_server)
         info = NodeInfo(name, node_of(machine).metadata.labels, allocatable)
         csi = _add_csi(manager, name, directory, client_of)
-        nodes[name] = LocalNode(name, host, runtime, config, info, csi, options.admit)
+        nodes[name] = LocalNode(name, hosts, runtime, config, info, csi, options.admit)
         cleanup.add(name, directory, runtime, csi)
     manager.add(cleanup)
     checked = next((node.runtime for node in nodes.values() if isinstance(node.runtime, HasHealth)), None)
@@ -180,6 +185,13 @@ def add_local_nodes(
         readiness = readiness or NodeReadiness(manager.world.clock)
         manager.add(RuntimeHealth(checked, readiness))
     return add_nodes(manager, machines, nodes, state / "logs", msgspec.structs.replace(options, readiness=readiness))
+
+
+def _addresses(options: NodeOptions) -> tuple[str, ...]:
+    """The addresses of this machine: that of its API, and in a dual-stack cluster one of the other family."""
+    first = options.address or address()
+    other = address_of(4 if ":" in first else 6) if options.is_dual_stack else ""
+    return (first, other) if other else (first,)
 
 
 def _add_csi(manager: Manager, node: str, directory: Path, client_of: ClientOf) -> CsiVolumes:
@@ -191,19 +203,27 @@ def _add_csi(manager: Manager, node: str, directory: Path, client_of: ClientOf) 
     return CsiVolumes(node, directory, drivers, objects, VolumesInUse(node, client), world)
 
 
-def _simulated_nodes(world: World, names: Sequence[str]) -> tuple[list[Machine], dict[str, LocalNode]]:
-    shared = SimulatedRuntime(world)
+def _simulated_nodes(
+    manager: Manager, names: Sequence[str], options: NodeOptions
+) -> tuple[list[Machine], dict[str, LocalNode]]:
+    world = manager.world
+    shared = SimulatedRuntime(world, pod_cidrs(manager) if options.has_pod_cidrs else None)
+
+    def addresses(number: int) -> tuple[str, ...]:
+        first = f"172.{16 + (number >> 16)}.{number >> 8 & 255}.{number & 255}"
+        return (first, f"fd00:172::{number:x}") if options.is_dual_stack else (first,)
+
     machines = [
         Machine(
             name=name,
-            address=f"172.{16 + (number >> 16)}.{number >> 8 & 255}.{number & 255}",
+            addresses=addresses(number),
             runtime=shared.version,
             capacity=_SIMULATED_CAPACITY,
             id=world.ids.uid(),
         )
         for number, name in enumerate(names, 1)
     ]
-    return machines, {each.name: LocalNode(each.name, each.address, shared) for each in machines}
+    return machines, {each.name: LocalNode(each.name, each.addresses, shared) for each in machines}
 
 
 def add_nodes(

@@ -41,6 +41,7 @@ from ostinato.plane.node.registration.readiness import NodeReadiness
 from ostinato.plane.node.runtimes import ProcessOptions, with_state
 from ostinato.plane.node.server.server import NodeServer
 from ostinato.server.access.authority import Authority
+from ostinato.server.resources.core.services.addresses import RANGE, Network
 from ostinato.server.state import StateDirectory, write_private
 from ostinato.world import World
 
@@ -81,6 +82,7 @@ class JoinSettings(msgspec.Struct, frozen=True, kw_only=True):
     - `services`: whether to run the service proxy on this machine. Defaults to true.
     - `dns_address`: of the cluster DNS. Defaults to that of the Service `kube-dns`, if there is one.
     - `dns_domain`: the domain of the cluster.
+    - `service_ranges`: ranges of the cluster IPs. Default to that of `ostinato up`.
     """
 
     name: str
@@ -92,6 +94,7 @@ class JoinSettings(msgspec.Struct, frozen=True, kw_only=True):
     services: bool = True
     dns_address: str = ""
     dns_domain: str = DEFAULT_DOMAIN
+    service_ranges: tuple[Network, ...] = (RANGE,)
     processes: ProcessOptions = ProcessOptions()
     joining: Joining = Joining()
 
@@ -167,6 +170,7 @@ class JoinedNode:
                 api_server=config.server,
                 client_of=lambda _: manager.client,
                 readiness=self._readiness,
+                is_dual_stack=len(settings.service_ranges) == 2,
             )
             service = await self._find_dns(manager)
             dns = self._cluster_dns(None if proxy is not None and not proxy.is_available() else service)
@@ -207,7 +211,8 @@ class JoinedNode:
         nodes = []
         with suppress(APIError, TransportError):  # it may not exist yet, or the server may be down
             nodes = [await manager.client.live.get(Node, settings.name)]
-        options = pod_networking.with_assigned(pod_networking.with_services(settings.processes, proxy), nodes)
+        of_services = pod_networking.with_services(settings.processes, proxy, settings.service_ranges)
+        options = pod_networking.with_assigned(of_services, nodes)
         return pod_networking.for_joining(options, settings.name, config.server)
 
     async def _authenticate(self, directory: Path) -> tuple[Config, bool]:

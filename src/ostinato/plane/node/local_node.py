@@ -23,7 +23,7 @@ class LocalNode(msgspec.Struct, frozen=True, eq=False):
     """`config`, `info` and `csi`: None on a node with simulated containers."""
 
     name: str
-    address: str
+    addresses: tuple[str, ...]
     runtime: Runtime
     config: NodeConfig | None = None
     info: NodeInfo | None = None
@@ -31,11 +31,15 @@ class LocalNode(msgspec.Struct, frozen=True, eq=False):
     admit: AdmitPod | None = None
     probe_results: ProbeResults = msgspec.field(default_factory=ProbeResults)
 
+    @property
+    def address(self) -> str:
+        return self.addresses[0]
+
 
 class NodeComponents(msgspec.Struct, frozen=True, eq=False):
     """The components of a node. `volumes` and `environment`: None where containers are simulated."""
 
-    host_ip: str
+    host_ips: tuple[str, ...]
     runtime: Runtime
     clock: Clock
     prober: Prober
@@ -50,10 +54,10 @@ def components_of(node: LocalNode, client: Client, world: World) -> NodeComponen
     prober = Prober(node.runtime, world.clock, node.probe_results)
     hooks = LifecycleHooks(prober, world.clock)
     if node.config is None or node.csi is None:
-        return NodeComponents(node.address, node.runtime, world.clock, prober, hooks)
+        return NodeComponents(node.addresses, node.runtime, world.clock, prober, hooks)
     objects = ObjectReader(client, world)
     return NodeComponents(
-        node.address,
+        node.addresses,
         node.runtime,
         world.clock,
         prober,

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from ipaddress import IPv4Network
+from ipaddress import ip_network
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 import msgspec
 
 from ostinato.kinds.core_v1 import Node
-from ostinato.plane.network.pod_cidrs import RANGES, SMALLEST
+from ostinato.plane.network.pod_cidrs import IPV6_RANGES, RANGES, SMALLEST, Network
 from ostinato.plane.network.pod_network import PodNetworkSettings
 from ostinato.plane.node.registration.machine_info import address
 from ostinato.plane.node.runtimes import ProcessOptions
-from ostinato.server.resources.core.services.addresses import RANGE
 
 if TYPE_CHECKING:
     from ostinato.plane.network.services.netns import NetnsAddresses
@@ -29,37 +28,51 @@ _ELSEWHERE: Final = (
 )
 
 
-def parse(text: str | None) -> PodNetworkSettings:
-    """The settings for a `--pod-network-cidr`: a range, `none`, or None for the default. ValueError if it is wrong."""
+def parse(text: str | None, *, dual: bool = False) -> PodNetworkSettings:
+    """The settings for a `--pod-network-cidr`: ranges, `none`, or None for the default. ValueError if it is wrong.
+
+    `dual`: Pods have addresses of both IP families. Defaults to IPv4 alone, unless a range of IPv6 is given.
+    """
+    second = IPV6_RANGES if dual else ()
     if text is None:
-        return PodNetworkSettings()
+        return PodNetworkSettings(second_ranges=second)
     if text == NONE:
         return PodNetworkSettings(disabled=_OFF)
-    try:
-        network = IPv4Network(text)
-    except ValueError as error:
-        raise ValueError(f"--pod-network-cidr {text}: want an IPv4 network such as 10.244.0.0/16, or none") from error
-    if network.prefixlen > SMALLEST:
-        raise ValueError(f"--pod-network-cidr {text}: too small for the Pods of a node; use /{SMALLEST} or larger")
-    return PodNetworkSettings(ranges=(network,))
+    found: dict[int, Network] = {}
+    for part in text.split(","):
+        try:
+            network = ip_network(part.strip())
+        except ValueError as error:
+            wanted = "an IPv4 network such as 10.244.0.0/16, one of IPv6 after it, or none"
+            raise ValueError(f"--pod-network-cidr {text}: want {wanted}") from error
+        longest = SMALLEST[network.version]
+        if network.prefixlen > longest:
+            raise ValueError(f"--pod-network-cidr {part}: too small for the Pods of a node; use /{longest} or larger")
+        if network.version in found or (network.version == 4 and found):
+            raise ValueError(f"--pod-network-cidr {text}: want an IPv4 network, and at most one of IPv6 after it")
+        found[network.version] = network
+    if 4 not in found:
+        raise ValueError(f"--pod-network-cidr {text}: want an IPv4 network such as 10.244.0.0/16 before that of IPv6")
+    return PodNetworkSettings(ranges=(found[4],), second_ranges=(found[6],) if 6 in found else second)
 
 
-def with_services(options: ProcessOptions, proxy: NetnsAddresses | None) -> ProcessOptions:
-    """Have the Service proxy, if there is one, answer on the bridges of Pods."""
+def with_services(options: ProcessOptions, proxy: NetnsAddresses | None, ranges: Sequence[Network]) -> ProcessOptions:
+    """Have the Service proxy, if there is one, answer on the bridges of Pods. `ranges`: of the cluster IPs."""
     if proxy is None:
         return options
-    network = msgspec.structs.replace(options.network, services=(RANGE,))
+    network = msgspec.structs.replace(options.network, services=tuple(ranges))
     return msgspec.structs.replace(options, network=network, on_network=proxy.attach)
 
 
 def with_assigned(options: ProcessOptions, nodes: Iterable[Node]) -> ProcessOptions:
     """Use the Pod CIDRs that Nodes have in their spec."""
-    found: dict[str, IPv4Network] = {}
+    found: dict[str, tuple[Network, ...]] = {}
     for node in nodes:
-        cidrs = [each for each in (node.spec.pod_cidr or "", *node.spec.pod_cidrs) if each and ":" not in each]
-        if cidrs:
-            with suppress(ValueError):
-                found[node.metadata.name] = IPv4Network(cidrs[0])
+        cidrs = node.spec.pod_cidrs or ([node.spec.pod_cidr] if node.spec.pod_cidr else [])
+        with suppress(ValueError):
+            networks = tuple(ip_network(each) for each in cidrs)
+            if any(each.version == 4 for each in networks):
+                found[node.metadata.name] = networks
     return msgspec.structs.replace(options, network=msgspec.structs.replace(options.network, of_nodes=found))
 
 

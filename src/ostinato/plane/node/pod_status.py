@@ -65,14 +65,15 @@ def pod_status(pod: Pod, records: Mapping[str, ContainerRecord], state: PodWorke
         phase = "Failed"
     if state.is_terminated:
         _mark_unknown(pod, records.values(), init, main)
+    sandbox = state.sandbox
     status = PodStatus(
         phase=phase,
         reason=reason,
         message=message,
-        host_ip=state.sandbox.host_ip or None,
-        host_ips=[HostIP(ip=state.sandbox.host_ip)] if state.sandbox.host_ip else [],
-        pod_ip=state.sandbox.ip or None,
-        pod_ips=[PodIP(ip=state.sandbox.ip)] if state.sandbox.ip else [],
+        host_ip=next(iter(sandbox.host_ips), None),
+        host_ips=[HostIP(ip=each) for each in sandbox.host_ips],
+        pod_ip=next(iter(sandbox.ips), None),
+        pod_ips=[PodIP(ip=each) for each in sandbox.ips],
         start_time=state.started_at,
         observed_generation=pod.metadata.generation or None,
         qos_class=pod.status.qos_class,

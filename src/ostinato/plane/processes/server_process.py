@@ -5,7 +5,6 @@ It serves HTTPS as any other, and its Unix socket for the components. It imports
 
 from __future__ import annotations
 
-import asyncio
 import socket
 
 from ostinato.http import unix_sockets
@@ -80,8 +79,8 @@ class ServerProcess:
             raise
 
     async def failed(self) -> None:
-        """Wait forever: the server has no components that fail on their own."""
-        await asyncio.get_running_loop().create_future()
+        """Wait until the store is unusable and raise its error."""
+        await self._server.failed()
 
     async def stop(self) -> None:
         if self._local is not None:

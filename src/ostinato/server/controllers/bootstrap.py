@@ -6,14 +6,15 @@
 - A ConfigMap records since when the use of legacy tokens is tracked, for the controller that removes unused ones.
 
 Existing objects are not changed, except: the Service and its endpoints, which follow the server's address; IPAddresses,
-which follow their Services; roles and bindings, whose missing rules are restored. New objects are written as one batch.
+which follow their Services; a ServiceCIDR of one IP family, which gets a range of the other; roles and bindings, whose
+missing rules are restored. New objects are written as one batch.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from importlib import resources
-from ipaddress import IPv4Network
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,6 +27,7 @@ from ostinato.server.controllers import flow_schemas
 from ostinato.server.controllers.server_objects import endpoints, service, service_cidr
 from ostinato.server.request import body
 from ostinato.server.resources.apiregistration.strategy import local_services
+from ostinato.server.resources.core.services.addresses import Network
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
@@ -49,7 +51,7 @@ class ServerFacts(NamedTuple):
     port: int
     tracks_tokens: bool
     asks_kubelets: bool
-    service_range: IPv4Network
+    service_ranges: Sequence[Network]
 
 
 async def bootstrap(world: World, index: Index, registry: Registry, about: ServerFacts) -> None:
@@ -57,7 +59,7 @@ async def bootstrap(world: World, index: Index, registry: Registry, about: Serve
     kinds = {resource.gvk: resource for resource in registry if resource.collection is not None}
     tracking = [_tracking(world)] if about.tracks_tokens else []
     rights = [_kubelet_client()] if about.asks_kubelets else []
-    own = [service(about.port, about.service_range), service_cidr(about.service_range)]
+    own = [service(about.port, about.service_ranges[0]), service_cidr(about.service_ranges)]
     if not index.is_shared:
         own += endpoints([(about.address, about.port)])  # those of several servers: `ServerEndpoints`
     objects = [*_table(), *own, *tracking, *rights, *local_services()]
@@ -102,7 +104,20 @@ def _write(world: World, index: Index, resource: Resource, obj: Json) -> Any:
         and not (obj["kind"] == "Service" and index.is_shared)
     ):
         return _follow(index, resource, current, obj)
+    if obj["kind"] == "ServiceCIDR":
+        return _extended(world, index, resource, current, obj)
     return _restored(world, index, resource, current, obj) if resource.gvk.group == roles.GROUP else None
+
+
+def _extended(world: World, index: Index, resource: Resource, current: Entry, wanted: Json) -> Any:
+    """The write that adds a range of the second IP family; None if there are two, or the first is another."""
+    old = resource.object(current.data)
+    ranges, given = old["spec"].get("cidrs") or [], wanted["spec"]["cidrs"]
+    if len(ranges) != 1 or len(given) != 2 or ranges[0] != given[0]:
+        return None
+    new = {**old, "spec": {**old["spec"], "cidrs": given}}
+    new = resource.managers[""].update(old, new, _MANAGER, write.now(world.clock))
+    return write.put_object(index, resource, new, current)
 
 
 def _restored(world: World, index: Index, resource: Resource, current: Entry, wanted: Json) -> Any:
@@ -161,7 +176,7 @@ def _follow(index: Index, resource: Resource, current: Entry, wanted: Json) -> A
 
 
 # Kinds with the server's address, and the fields that follow it; of a Service, the ports.
-_FOLLOWING = {"Service": (), "Endpoints": ("subsets",), "EndpointSlice": ("endpoints", "ports")}
+_FOLLOWING = {"Service": (), "Endpoints": ("subsets",), "EndpointSlice": ("addressType", "endpoints", "ports")}
 
 
 def _tracking(world: World) -> Json:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from ostinato.api.errors import NotFound
-from ostinato.api.gvk import GroupVersionKind
+from ostinato.api.gvk import GroupResource, GroupVersionKind
 from ostinato.server.flow.heavy import HeavyLane
 from ostinato.server.request import Request, User
 from ostinato.server.request.context import AdmitAll, Context
@@ -177,8 +177,7 @@ class CustomResources:
 
     def _overlaps(self, definition: Definition) -> bool:
         """Whether a built-in resource has the same name and takes precedence."""
-        wanted = (definition.group, definition.names["plural"])
-        return any((r.gvr.group, r.gvr.resource) == wanted and not r.custom for r in self._registry)
+        return self._registry.has_builtin(GroupResource(definition.group, definition.names["plural"]))
 
     def _offer(self, definition: Definition) -> None:
         kind = GroupVersionKind(definition.group, definition.storage.name, definition.names["kind"])
@@ -199,7 +198,7 @@ class CustomResources:
 
     def _resources(self, name: str) -> list[CustomResource]:
         served = self._served.get(name)
-        return [r for r in self._registry if isinstance(r, CustomResource) and r.definition is served]
+        return [r for r in self._registry.custom() if isinstance(r, CustomResource) and r.definition is served]
 
     def _withdraw(self, name: str) -> None:
         """Stop serving a definition and end its watches."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from ipaddress import IPv4Network
+from ipaddress import ip_address
 
+from ostinato.server.resources.core.services.addresses import Network
 from ostinato.server.resources.strategy import Json
 
 _PLACE = {"name": "kubernetes", "namespace": "default"}
 
 
-def service(port: int, service_range: IPv4Network) -> Json:
+def service(port: int, service_range: Network) -> Json:
     cluster_ip = str(service_range[1])  # the first of the service range
     return {
         "apiVersion": "v1",
@@ -21,7 +22,7 @@ def service(port: int, service_range: IPv4Network) -> Json:
             "clusterIP": cluster_ip,
             "clusterIPs": [cluster_ip],
             "internalTrafficPolicy": "Cluster",
-            "ipFamilies": ["IPv4"],
+            "ipFamilies": [f"IPv{service_range.version}"],
             "ipFamilyPolicy": "SingleStack",
             "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}],
             "sessionAffinity": "None",
@@ -30,12 +31,12 @@ def service(port: int, service_range: IPv4Network) -> Json:
     }
 
 
-def service_cidr(service_range: IPv4Network) -> Json:
+def service_cidr(ranges: Sequence[Network]) -> Json:
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "ServiceCIDR",
         "metadata": {"name": "kubernetes"},
-        "spec": {"cidrs": [str(service_range)]},
+        "spec": {"cidrs": [str(each) for each in ranges]},
     }
 
 
@@ -62,7 +63,7 @@ def endpoints(servers: Sequence[tuple[str, int]]) -> list[Json]:
             "apiVersion": "discovery.k8s.io/v1",
             "kind": "EndpointSlice",
             "metadata": {**_PLACE, "labels": {"kubernetes.io/service-name": "kubernetes"}},
-            "addressType": "IPv4",
+            "addressType": f"IPv{ip_address(servers[0][0]).version}",
             "endpoints": [{"addresses": [address], **ready} for address, its in sorted(servers) if its == main],
             "ports": [_port(main)],
         },

@@ -123,7 +123,7 @@ def test_flags_of_envtest(served: Any, caplog: pytest.LogCaptureFixture) -> None
     assert [each.type for each in settings.authorization.chain] == ["Node", "RBAC"]
     assert settings.admission.disabled == ("ServiceAccount",)
     assert settings.admission.allow_privileged
-    assert settings.service_range == IPv4Network("10.9.0.0/16")
+    assert settings.service_ranges == (IPv4Network("10.9.0.0/16"),)
     assert settings.authentication.accounts.issuers == ("https://127.0.0.1:4001/",)
     assert settings.authentication.anonymous is None
     assert settings.flow.most == 7
@@ -137,9 +137,11 @@ def test_flags_of_envtest(served: Any, caplog: pytest.LogCaptureFixture) -> None
         ("--bind-address=localhost", "--bind-address localhost: want an IP address"),
         ("--advertise-address=x", "--advertise-address x: want an IP address"),
         ("--service-cluster-ip-range=x", "--service-cluster-ip-range x: want a network such as 10.0.0.0/24"),
-        ("--service-cluster-ip-range=fd00::/108", "want one IPv4 network; IPv6 is not served"),
-        ("--service-cluster-ip-range=10.0.0.0/24,10.1.0.0/24", "want one IPv4 network; IPv6 is not served"),
-        ("--service-cluster-ip-range=10.0.0.0/30", "too small, want /29 or larger"),
+        ("--service-cluster-ip-range=10.0.0.0/24,10.1.0.0/24", "want one network, or one of each IP family"),
+        ("--service-cluster-ip-range=10.0.0.0/24,fd00::/108,fd01::/108", "want one network, or one of each IP family"),
+        ("--service-cluster-ip-range=10.0.0.0/24,", "--service-cluster-ip-range : want a network such as"),
+        ("--service-cluster-ip-range=10.0.0.0/30", "10.0.0.0/30 is too small, want at least 8 addresses"),
+        ("--service-cluster-ip-range=10.0.0.0/24,fd00::/126", "fd00::/126 is too small, want at least 8 addresses"),
         ("--authorization-mode=Nobody", 'authorization-mode "Nobody" is not a valid mode'),
         ("--enable-admission-plugins=Nothing", 'enable-admission-plugins plugin "Nothing" is unknown'),
     ],
@@ -150,9 +152,9 @@ def test_invalid_values(served: Any, flag: str, message: str) -> None:
     assert message in str(failure.value)
 
 
-def test_an_ipv6_range_beside_one_of_ipv4_is_reported(served: Any, caplog: pytest.LogCaptureFixture) -> None:
-    assert served("--service-cluster-ip-range=10.3.0.0/24,fd00::/108").service_range == IPv4Network("10.3.0.0/24")
-    assert "IPv6 service range is not supported and has no effect range=fd00::/108" in caplog.text
+@pytest.mark.parametrize("given", ["fd00::/108", "10.3.0.0/24,fd00::/108", "fd00::/108,10.3.0.0/24", "fd00::/64"])
+def test_ranges_of_either_family_may_be_first(served: Any, given: str) -> None:
+    assert [str(each) for each in served(f"--service-cluster-ip-range={given}").service_ranges] == given.split(",")
 
 
 @pytest.mark.parametrize(

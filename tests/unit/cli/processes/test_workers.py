@@ -16,6 +16,7 @@ from ostinato.cli.app import run
         (["--workers", "2", "--store", "memory"], "SQLite and memory stores belong to one process"),
         (["--workers", "0"], "--workers 0: want a number from 1 on"),
         (["--advertise-address", "example.com"], "--advertise-address example.com: want an IP address"),
+        (["--advertise-address", "fd00::1"], "range 10.0.0.0/24: want an address of the same IP family as the first"),
     ],
 )
 def test_invalid_options_are_reported(

@@ -14,6 +14,7 @@ from ostinato.plane.network.namespaces import new_namespace, within
 from ostinato.plane.network.netlink import Netlink
 
 ADDRESS, WORLD = "192.0.2.2", "192.0.2.1"
+ADDRESS6, WORLD6 = "fd00:192::2", "fd00:192::1"  # with `ipv6`
 
 
 class TestMachine:
@@ -30,7 +31,7 @@ class TestMachine:
 
 
 @contextmanager
-def machine() -> Iterator[TestMachine]:
+def machine(*, ipv6: bool = False) -> Iterator[TestMachine]:
     """This thread is on it meanwhile. Skips the test where that takes rights that it does not have."""
     if os.geteuid() != 0:
         pytest.skip("network namespaces take root")
@@ -49,6 +50,10 @@ def machine() -> Iterator[TestMachine]:
         near.add_default_route(device, ipaddress.ip_address(WORLD))
         far.set_up("lo")
         far.add_address(far.set_up("eth0"), ipaddress.ip_address(WORLD), 24)
+        if ipv6:
+            near.add_address(device, ipaddress.ip_address(ADDRESS6), 64)
+            near.add_default_route(device, ipaddress.ip_address(WORLD6))
+            far.add_address(far.set_up("eth0"), ipaddress.ip_address(WORLD6), 64)
         yield TestMachine(namespace, world, near)
     for each in (near, far):
         each.close()
@@ -58,17 +63,17 @@ def machine() -> Iterator[TestMachine]:
 
 def listening(namespace: int, address: str, port: int) -> socket.socket:
     with within(namespace):
-        listener = socket.socket()
+        listener = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((address, port))
     listener.listen()
     return listener
 
 
-def dial(namespace: int, address: str, port: int, seconds: float = 3.0) -> str:
+def dial(namespace: int, address: str, port: int, seconds: float = 10.0) -> str:
     """How an attempt to connect ends: "connected", or the kind of the error."""
     with within(namespace):
-        connection = socket.socket()
+        connection = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
     with connection:
         connection.settimeout(seconds)
         try:

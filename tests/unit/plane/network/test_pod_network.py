@@ -201,7 +201,7 @@ def test_the_next_agent_finds_bridge_range_and_pods_again(here: TestMachine, tmp
     os.close(pod.descriptor)
     second = PodNetwork(tmp_path)
     assert (second.cidr, second.bridge) == (first.cidr, first.bridge)
-    adopted = second.adopt("a", pod.address, kept)
+    adopted = second.adopt("a", pod.addresses, kept)
     assert second.create("b", {}).address != adopted.address
     with listening(adopted.descriptor, "0.0.0.0", PORT):
         assert dial(here.namespace, str(adopted.address), PORT) == "connected"
@@ -215,14 +215,14 @@ def test_the_next_agent_finds_bridge_range_and_pods_again(here: TestMachine, tmp
 def test_an_address_of_a_pod_that_is_not_adopted_yet_is_not_given_to_another(here: TestMachine, tmp_path: Path) -> None:
     network = PodNetwork(tmp_path)
     first = IPv4Address("10.244.0.3")
-    network.reserve("a", first)
-    network.reserve("elsewhere", IPv4Address("10.9.0.3"))
+    network.reserve("a", [first])
+    network.reserve("elsewhere", [IPv4Address("10.9.0.3")])
     assert network.create("b", {}).address == IPv4Address("10.244.0.4")
     network.remove("b")
     network.close()
     assert network.bridge in here.links()
     again = PodNetwork(tmp_path)
-    again.reserve("a", first)
+    again.reserve("a", [first])
     assert again.create("a", {}).address == first
     again.remove("a")
     again.close()

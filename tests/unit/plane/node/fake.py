@@ -105,9 +105,9 @@ class FakeRuntime:
     def listen(self, changed: OnPodChange) -> None:
         self._changed = changed
 
-    async def address(self, pod: Pod, handler: str = "") -> str:
+    async def addresses(self, pod: Pod, handler: str = "") -> Sequence[str]:
         self.handlers.append(handler)
-        return "10.0.0.9"
+        return ["10.0.0.9"]
 
     async def pull(self, pod: Pod, container: Container, record_event: EventRecorder) -> None:
         await self._clock.sleep(self.pull_takes)
@@ -191,14 +191,14 @@ def on_node(play: Callable[[NodeStage], Awaitable[None]], directory: Path) -> No
     async def whole(stage: Stage) -> None:
         runtime = FakeRuntime(stage.world.clock)
         capacity = {"cpu": "4", "memory": "8Gi", "pods": "10", "ephemeral-storage": "100Gi"}
-        machine = Machine(name="node-1", address="192.0.2.1", runtime=runtime.version, capacity=capacity)
+        machine = Machine(name="node-1", addresses=("192.0.2.1",), runtime=runtime.version, capacity=capacity)
         allocatable = {name: Quantity(amount) for name, amount in capacity.items()}
-        config = NodeConfig(directory / "node", directory / "logs", machine.address, allocatable)
+        config = NodeConfig(directory / "node", directory / "logs", machine.addresses, allocatable)
         info = NodeInfo("node-1", {"disk": "fast"}, allocatable)
         objects, in_use = ObjectReader(stage.client, stage.world), VolumesInUse("node-1", stage.client)
         drivers = NodeDrivers(stage.world.clock)
         csi = CsiVolumes("node-1", config.directory, drivers, objects, in_use, stage.world)
-        host = LocalNode("node-1", machine.address, runtime, config, info, csi)
+        host = LocalNode("node-1", machine.addresses, runtime, config, info, csi)
         stage.run(lambda manager: fleet.add_nodes(manager, [machine], {"node-1": host}, None), field_manager="kubelet")
         await stage.settle()
         await play(NodeStage(stage, runtime))

@@ -24,19 +24,19 @@ async def waiting(node: NodeStage) -> ContainerStateWaiting:
 
 def test_a_failed_sandbox_is_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def play(node: NodeStage) -> None:
-        given = node.runtime.address
+        given = node.runtime.addresses
 
-        async def refuse(pod: Pod, handler: str = "") -> str:
+        async def refuse(pod: Pod, handler: str = "") -> list[str]:
             raise SandboxError("Failed to create pod sandbox: no network")
 
-        monkeypatch.setattr(node.runtime, "address", refuse)
+        monkeypatch.setattr(node.runtime, "addresses", refuse)
         await node.client.create(pod())
         await node.wait(5)
         assert (await waiting(node)).reason == "ContainerCreating"
         found = {each.type: each.status for each in (await node.get()).status.conditions}
         assert found["PodReadyToStartContainers"] == "False"
         assert ("FailedCreatePodSandBox", "Failed to create pod sandbox: no network") in await node.events()
-        monkeypatch.setattr(node.runtime, "address", given)
+        monkeypatch.setattr(node.runtime, "addresses", given)
         await node.wait(20)
         assert (await node.get()).status.phase == "Running"
 

@@ -6,7 +6,9 @@ import argparse
 from pathlib import Path
 
 from ostinato.cli.error import CommandError
+from ostinato.cli.options.control_plane.pod_ranges import pod_ranges_of
 from ostinato.cli.options.control_plane.signing import signing_of
+from ostinato.cli.options.server import service_ranges
 from ostinato.cli.reporting import check_endpoints, command_errors, metrics_of
 from ostinato.client.config.config import Config
 from ostinato.manager import ClientOptions, LeaderElection, Manager, ReportingOptions
@@ -51,6 +53,8 @@ def _add_controllers(manager: Manager, options: argparse.Namespace) -> None:
         signing=signing_of(options),
         volumes=path(options.volumes),
         account_key=path(options.service_account_private_key_file),
+        pod_ranges=pod_ranges_of(options),
+        service_ranges=service_ranges.parse(options.service_cluster_ip_range),
     )
     try:
         add_controllers(manager, chosen, without=options.without)

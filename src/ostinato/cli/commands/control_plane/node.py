@@ -12,6 +12,7 @@ from ostinato.api.validation import names
 from ostinato.cli.commands.control_plane.serve import run
 from ostinato.cli.error import CommandError
 from ostinato.cli.options.control_plane.cluster_dns import cluster_dns
+from ostinato.cli.options.server import service_ranges
 from ostinato.cli.options.server.settings import address
 from ostinato.cli.options.server.storage import default_state
 from ostinato.client.config.config import Config
@@ -34,6 +35,7 @@ def node(options: argparse.Namespace) -> None:
     name = options.name or socket.gethostname().lower()
     if problems := names.is_dns1123_subdomain(name):
         raise CommandError(f"--name {name}: {'; '.join(problems)}")
+    ranges = service_ranges.parse(options.service_cluster_ip_range)
     try:
         settings = JoinSettings(
             name=name,
@@ -45,11 +47,12 @@ def node(options: argparse.Namespace) -> None:
             processes=ProcessOptions(
                 exposed=[Path(each) for each in options.expose],
                 insecure=options.insecure_processes,
-                network=pod_networking.parse(options.pod_network_cidr),
+                network=pod_networking.parse(options.pod_network_cidr, dual=len(ranges) == 2),
             ),
             services=SERVICES not in options.without,
             dns_address=options.cluster_dns or "",
             dns_domain=options.cluster_domain,
+            service_ranges=ranges,
             joining=joining,
         )
         cluster_dns(options)  # valid

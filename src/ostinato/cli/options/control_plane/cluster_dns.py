@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from ostinato.cli.error import CommandError
+from ostinato.cli.options.control_plane.ip_families import dns_address
 
 if TYPE_CHECKING:
     from ostinato.plane.network.dns.settings import ClusterDns
@@ -28,10 +29,10 @@ def add_to(parser: argparse._ActionsContainer, default: str) -> None:
 
 def cluster_dns(options: argparse.Namespace) -> ClusterDns:
     """The cluster DNS of `ostinato up`; CommandError names an invalid option."""
-    from ostinato.plane.network.dns.settings import DEFAULT_ADDRESS, ClusterDns  # noqa: PLC0415 - after parsing
+    from ostinato.plane.network.dns.settings import ClusterDns  # noqa: PLC0415 - after parsing
 
     try:
-        return ClusterDns(address=options.cluster_dns or DEFAULT_ADDRESS, domain=options.cluster_domain)
+        return ClusterDns(address=options.cluster_dns or dns_address(options), domain=options.cluster_domain)
     except ValueError as error:
         raise CommandError(str(error)) from None
 

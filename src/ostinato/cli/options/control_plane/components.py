@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from ostinato.cli.options.cluster import add_endpoints, add_kubeconfig
-from ostinato.cli.options.control_plane import signing
+from ostinato.cli.options.control_plane import pod_ranges, signing
 from ostinato.cli.options.control_plane.runtime import add_without
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def _add_controllers(parser: argparse.ArgumentParser) -> None:
         metavar="PEM",
         help="private key that signs the tokens in Secrets of ServiceAccounts",
     )
+    pod_ranges.add_to(parser)
     add_without(parser, "disable a controller")
 
 

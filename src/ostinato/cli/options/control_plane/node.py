@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ostinato.cli.options.cluster import add_kubeconfig
 from ostinato.cli.options.control_plane import cluster_dns
 from ostinato.cli.options.control_plane.runtime import add_containerd, add_processes, add_without
+from ostinato.cli.options.server import service_ranges
 
 if TYPE_CHECKING:
     from ostinato.cli.options.parsed import Commands
@@ -39,6 +40,7 @@ def add_to(commands: Commands) -> None:
     )
     add_containerd(parser)
     add_processes(parser)
+    service_ranges.add_to(parser)
     cluster_dns.add_to(parser, "that of the Service kube-dns, if there is one")
     parser.add_argument(
         "--listen",

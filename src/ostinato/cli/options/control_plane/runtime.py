@@ -30,9 +30,9 @@ def add_processes(parser: argparse._ActionsContainer) -> None:
     )
     parser.add_argument(
         "--pod-network-cidr",
-        metavar="CIDR|none",
-        help="for --runtime process, as root: range of the addresses of Pods; none: Pods use the network of this "
-        "machine (default: a free range of 10.244.0.0/16)",
+        metavar="CIDR[,CIDR]|none",
+        help="for --runtime process, as root: range of the addresses of Pods, and one of IPv6 after it; none: Pods use "
+        "the network of this machine (default: a free range of 10.244.0.0/16, and of fd00:10:244::/48)",
     )
 
 

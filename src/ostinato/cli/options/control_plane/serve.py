@@ -6,7 +6,7 @@ import argparse
 import gc
 from typing import TYPE_CHECKING
 
-from ostinato.cli.options.control_plane import cluster_dns, signing
+from ostinato.cli.options.control_plane import cluster_dns, ip_families, signing
 from ostinato.cli.options.control_plane.runtime import add_containerd, add_processes, add_without
 from ostinato.cli.options.extras import require_server
 from ostinato.cli.options.page import add_page
@@ -50,7 +50,8 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
     )
     signing.add_to(cluster)
     add_processes(cluster)
-    cluster_dns.add_to(cluster, "10.0.0.10")
+    ip_families.add_to(cluster)
+    cluster_dns.add_to(cluster, "the tenth of the Services' range, 10.0.0.10")
     cluster.add_argument(
         "--processes",
         metavar="N",
@@ -76,6 +77,7 @@ def _add_apiserver(parser: argparse.ArgumentParser) -> None:
 
 
 def _up(options: argparse.Namespace) -> int:
+    ip_families.use(options)
     return _serve("up", options)
 
 

@@ -17,6 +17,7 @@ from ostinato.cli.error import CommandError
 from ostinato.cli.options.server import audit as audit_options
 from ostinato.cli.options.server import authentication as authentication_options
 from ostinato.cli.options.server import authorization as authorization_options
+from ostinato.cli.options.server import service_ranges
 from ostinato.cli.options.server import storage as storage_options
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 def add_kube_apiserver_options(parser: argparse.ArgumentParser, serving: argparse._ArgumentGroup) -> None:
     _add_serving(serving)
+    service_ranges.add_to(serving)
     authentication_options.add_to(parser.add_argument_group("authentication"))
     authorization_options.add_to(parser.add_argument_group("authorization"))
     _add_admission(parser.add_argument_group("admission"))
@@ -88,6 +90,7 @@ def settings(options: argparse.Namespace) -> Settings:
         host=host,
         port=port,
         advertise_address=_advertised(options),
+        service_ranges=service_ranges.parse(options.service_cluster_ip_range),
         tls=_tls(options),
         **storage_options.settings(options),
         verifies_nodes=options.kubelet_certificate_authority != "none",
@@ -161,11 +164,21 @@ def address(listen: str) -> tuple[str, int]:
 
 
 def _advertised(options: argparse.Namespace) -> str:
+    """The address of the Service `kubernetes`, whose first cluster IP has the same family."""
     given: str = options.advertise_address
+    if not given:
+        return ""
     try:
-        return str(ipaddress.ip_address(given)) if given else ""
+        found = ipaddress.ip_address(given)
     except ValueError:
         raise CommandError(f"--advertise-address {given}: want an IP address") from None
+    first = service_ranges.parse(options.service_cluster_ip_range)[0]
+    if found.version != first.version:
+        raise CommandError(
+            f"--advertise-address {given}: --service-cluster-ip-range {first}: want an address of the same IP family "
+            "as the first range"
+        )
+    return str(found)
 
 
 def _proxy_client(options: argparse.Namespace) -> Pair | None:

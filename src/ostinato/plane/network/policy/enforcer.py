@@ -73,9 +73,9 @@ class PolicyEnforcer:
         self._warned = False  # that Pods use the network of the machine
         self._lock = asyncio.Lock()
 
-    async def admit(self, pod: Pod, address: str) -> None:
+    async def admit(self, pod: Pod, addresses: Sequence[str]) -> None:
         """Return when the rules apply to a Pod that is about to start. Raises `PolicyNotEnforced`."""
-        peer = peer_of(pod, address)
+        peer = peer_of(pod, addresses)
         if peer is None:
             return
         await self._policies.synced()
@@ -83,7 +83,7 @@ class PolicyEnforcer:
         self._admitted[peer.uid] = peer
         await self.sync()
         table = self._gate.table
-        if self._failure and (address in table.ingress or address in table.egress):
+        if self._failure and any(each in table.ingress or each in table.egress for each in addresses):
             raise PolicyNotEnforced(f"network policies cannot be enforced: {self._failure}")
 
     async def sync(self) -> None:

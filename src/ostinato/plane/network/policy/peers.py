@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -65,11 +65,11 @@ def shares_machine(pod: PodView) -> bool:
     return bool(host) and not pod.spec.host_network and any(each.ip == host for each in pod.status.pod_ips)
 
 
-def peer_of(pod: Any, admitted: str = "") -> PolicyPod | None:
+def peer_of(pod: Any, admitted: Sequence[str] = ()) -> PolicyPod | None:
     """The Pod; None if it has ended, or uses the network of its node.
 
     - `pod`: a `PodView`, or a Pod.
-    - `admitted`: the address that it is about to start with. Defaults to those of its status.
+    - `admitted`: the addresses that it is about to start with. Default to those of its status.
     """
     if pod.spec.host_network or pod.status.phase in ("Succeeded", "Failed"):
         return None
@@ -82,7 +82,7 @@ def peer_of(pod: Any, admitted: str = "") -> PolicyPod | None:
         name=pod.metadata.name,
         uid=pod.metadata.uid,
         labels=pod.metadata.labels,
-        addresses=tuple(dict.fromkeys((*known, *((admitted,) if admitted else ())))),
+        addresses=tuple(dict.fromkeys((*known, *admitted))),
         ports={
             (port.name, port.protocol or "TCP"): port.container_port
             for container in containers

@@ -27,6 +27,7 @@ from ostinato.controllers import Context, ForEvent, Request
 from ostinato.kinds.core_v1 import Node, Service
 from ostinato.kinds.discovery_v1 import EndpointSlice
 from ostinato.manager import Manager
+from ostinato.plane.endpoints.pods import families_of
 from ostinato.plane.endpoints.slices import BY_SERVICE, service_of
 from ostinato.plane.network.dns.server import DnsServer
 from ostinato.plane.network.dns.service import is_answered_here
@@ -97,5 +98,6 @@ class ServiceReconciler:
         is_dns = self._has_dns and is_answered_here(service)
         nodes = self._topology.zones()
         await self._proxy.update(request, service_table(service, slices, nodes, is_dns=is_dns))
-        local = len(local_addresses(slices, nodes))
+        family = families_of(service)[0]  # a Pod of both families is one endpoint
+        local = len(local_addresses([each for each in slices if each.address_type == family], nodes))
         await self._proxy.check_health(request, health_check_port(service), local)

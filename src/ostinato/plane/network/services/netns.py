@@ -32,6 +32,7 @@ from ostinato.plane.network.netlink import Address, Netlink
 from ostinato.plane.network.pod_cidrs import services_of
 from ostinato.plane.network.pod_network import BRIDGE_PREFIX, PodNetwork
 from ostinato.plane.network.services.addresses import AddressInUse, AddressUnavailable
+from ostinato.plane.network.sysctls import write_sysctl
 
 _logger = logging.getLogger("ostinato.plane.services")
 
@@ -40,6 +41,8 @@ _VETH_ADDRESSES: Final[dict[int, tuple[Address, Address]]] = {  # of the ends, n
     4: (ipaddress.ip_address("169.254.77.1"), ipaddress.ip_address("169.254.77.2")),
     6: (ipaddress.ip_address("fe80::77:1"), ipaddress.ip_address("fe80::77:2")),
 }
+_DUPLICATE_DETECTION: Final = ("net.ipv6.conf.default.accept_dad", "net.ipv6.conf.default.dad_transmits")
+_LINK_LOCAL: Final = ipaddress.ip_address("fe80::2")  # on bridges of Pods
 _SOURCE_VALIDATION: Final = "/proc/sys/net/ipv4/conf/all/rp_filter"
 
 
@@ -74,7 +77,11 @@ class NetnsAddresses:
             self._outside.add_pair(device, peer, self._namespace, bridge=network.bridge_index)
             self._bridged.append(device)
             self._outside.set_up(device)
-            self._inside.add_address(self._inside.set_up(peer), services_of(network.cidr), network.cidr.prefixlen)
+            index = self._inside.set_up(peer)
+            if network.second_cidr is not None:  # the source of neighbour solicitations, before the kernel gives it one
+                self._inside.add_address(index, _LINK_LOCAL, 64)
+            for cidr in network.cidrs:
+                self._inside.add_address(index, services_of(cidr), cidr.prefixlen)
         except (OSError, AddressUnavailable) as error:
             _logger.warning("services do not answer to pods bridge=%s error=%s", network.bridge, error)
 
@@ -196,6 +203,8 @@ class NetnsAddresses:
             self._inside = Netlink()
             with suppress(OSError):  # replies to Pods leave by their bridge, whichever way the request came
                 Path(_SOURCE_VALIDATION).write_text("0")
+            for each in _DUPLICATE_DETECTION:
+                write_sysctl(each, "0", optional=True)
         self._outside.add_pair(self._device, _PEER_DEVICE, self._namespace)
         self._index = self._outside.set_up(self._device)
         self._peer_index = self._inside.set_up(_PEER_DEVICE)

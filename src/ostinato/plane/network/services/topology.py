@@ -13,7 +13,7 @@ from ostinato.plane.objects.indexes import NODE_NAME, ensure_index
 from ostinato.plane.objects.pod_state import PodState
 
 _ZONE: Final = "topology.kubernetes.io/zone"
-_BY_ADDRESS: Final[IndexBy] = by_field("status.podIP")
+_BY_ADDRESS: Final[IndexBy] = by_field("status.podIPs[*].ip")
 
 
 class Topology:

@@ -1,7 +1,7 @@
 """UDP relay of a frontend.
 
-Datagrams of one client form a flow and go to one backend while it exists. A flow expires after a minute without
-datagrams; beyond a limit the least recently used flow is dropped.
+Datagrams of one client to one address form a flow and go to one backend while it exists. A flow expires after a minute
+without datagrams; beyond a limit the least recently used flow is dropped.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections import OrderedDict, deque
 from typing import Any, Final
 
 from ostinato.plane.network.services.balancer import Balancer
+from ostinato.plane.network.services.datagrams import Client, DatagramSocket
 from ostinato.plane.network.services.table import Backend
 from ostinato.world import Clock, Timer
 
@@ -19,25 +20,22 @@ _IDLE_TIMEOUT: Final = 60.0
 _MAX_FLOWS: Final = 1_000  # per frontend
 _MAX_PENDING: Final = 64  # datagrams buffered while a flow connects
 
-Peer = tuple[Any, ...]  # socket address: host, port, and more for IPv6
 
-
-class UdpListener(asyncio.DatagramProtocol):
+class UdpListener:
     def __init__(self, clock: Clock, balancer: Balancer) -> None:
         self._clock = clock
         self._balancer = balancer
-        self._transport: asyncio.DatagramTransport | None = None
-        self._flows: OrderedDict[Peer, _Flow] = OrderedDict()  # least recently used first
+        self._socket: DatagramSocket | None = None
+        self._flows: OrderedDict[Client, _Flow] = OrderedDict()  # least recently used first
         self._timer: Timer | None = None
 
     @property
     def is_open(self) -> bool:
-        return self._transport is not None
+        return self._socket is not None
 
     async def open(self, bound: socket.socket) -> None:
         """Listen with a bound socket; the listener closes it."""
-        loop = asyncio.get_running_loop()
-        self._transport, _ = await loop.create_datagram_endpoint(lambda: self, sock=bound)
+        self._socket = DatagramSocket(bound, self._received)
 
     def stop_listening(self) -> None:
         """Stop listening and close all flows."""
@@ -47,37 +45,32 @@ class UdpListener(asyncio.DatagramProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._transport is not None:
-            self._transport.close()
-            self._transport = None
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
 
     async def end(self) -> None:
         self.stop_listening()
 
-    # asyncio.DatagramProtocol
-
-    def datagram_received(self, data: bytes, address: Peer) -> None:
-        flow = self._flows.get(address)
+    def _received(self, data: bytes, client: Client) -> None:
+        flow = self._flows.get(client)
         if flow is not None and (flow.closed or flow.backend not in self._balancer.backend_set.all):
-            self._remove_flow(address)
+            self._remove_flow(client)
             flow = None
         if flow is None:
-            flow = self._start_flow(address)
+            flow = self._start_flow(client)
         if flow is not None:
             flow.last_used = self._clock.monotonic()
-            self._flows.move_to_end(address)
+            self._flows.move_to_end(client)
             flow.send(data)
-
-    def error_received(self, error: Exception) -> None:
-        """Ignore ICMP errors of clients; their flow expires."""
 
     # Flows
 
-    def _start_flow(self, client: Peer) -> _Flow | None:
-        candidates = self._balancer.candidates(str(client[0]))
+    def _start_flow(self, client: Client) -> _Flow | None:
+        candidates = self._balancer.candidates(client.host)
         if not candidates:
             return None
-        self._balancer.record(str(client[0]), candidates[0])
+        self._balancer.record(client.host, candidates[0])
         if len(self._flows) >= _MAX_FLOWS:
             self._remove_flow(next(iter(self._flows)))
         flow = self._flows[client] = _Flow(self, client, candidates[0])
@@ -85,7 +78,7 @@ class UdpListener(asyncio.DatagramProtocol):
             self._timer = self._clock.timer(_IDLE_TIMEOUT, self._expire_flows)
         return flow
 
-    def _remove_flow(self, client: Peer) -> None:
+    def _remove_flow(self, client: Client) -> None:
         self._flows.pop(client).close()
 
     def _expire_flows(self) -> None:
@@ -95,16 +88,16 @@ class UdpListener(asyncio.DatagramProtocol):
         self._timer = self._clock.timer(_IDLE_TIMEOUT / 2, self._expire_flows) if self._flows else None
 
     def reply(self, flow: _Flow, data: bytes) -> None:
-        if self._transport is not None and self._flows.get(flow.client) is flow:
+        if self._socket is not None and self._flows.get(flow.client) is flow:
             flow.last_used = self._clock.monotonic()
             self._flows.move_to_end(flow.client)
-            self._transport.sendto(data, flow.client)
+            self._socket.send(data, flow.client)
 
 
 class _Flow(asyncio.DatagramProtocol):
     """Datagrams between one client and its backend."""
 
-    def __init__(self, listener: UdpListener, client: Peer, backend: Backend) -> None:
+    def __init__(self, listener: UdpListener, client: Client, backend: Backend) -> None:
         self.client = client
         self.backend = backend
         self.last_used = 0.0
@@ -140,7 +133,7 @@ class _Flow(asyncio.DatagramProtocol):
         if self._transport is not None:
             self._transport.close()
 
-    def datagram_received(self, data: bytes, address: Peer) -> None:  # noqa: ARG002
+    def datagram_received(self, data: bytes, address: tuple[Any, ...]) -> None:  # noqa: ARG002
         self._listener.reply(self, data)
 
     def error_received(self, error: Exception) -> None:  # noqa: ARG002

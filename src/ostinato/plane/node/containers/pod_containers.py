@@ -50,7 +50,7 @@ class PodContainers:
         self._allocation = Allocation(pod) if node.runtime.is_real else None
         self.seen, self.pod = pod, self._allocated(pod)
         self.records = records_of(self.pod)
-        self.sandbox = PodSandbox(node.host_ip, node.runtime, node.admit)
+        self.sandbox = PodSandbox(node.host_ips, node.runtime, node.admit)
         self.started_at = pod.status.start_time or Time.of(node.clock.now())
         self._node = node
         self._clock = node.clock
@@ -201,7 +201,7 @@ class PodContainers:
             return await runtime.start(Launch(pod=pod, container=record.spec, attempt=attempt))
         await runtime.pull(pod, record.spec, lambda *event: self._record_event(pod, *event))
         volumes = self._volumes or {}
-        return await runtime.start(await environment.launch(pod, record.spec, attempt, self.sandbox.ip, volumes))
+        return await runtime.start(await environment.launch(pod, record.spec, attempt, self.sandbox.ips, volumes))
 
     async def _run_post_start(self, record: ContainerRecord, hook: LifecycleHandler) -> bool:
         """Run the postStart hook; on failure stop the container and return False."""

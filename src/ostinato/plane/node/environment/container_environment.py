@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -29,14 +29,19 @@ class ContainerEnvironment:
         self._executor = world.executor
 
     async def launch(
-        self, pod: Pod, container: Container, attempt: int, pod_ip: str, volumes: Mapping[str, MountedVolume]
+        self,
+        pod: Pod,
+        container: Container,
+        attempt: int,
+        pod_ips: Sequence[str],
+        volumes: Mapping[str, MountedVolume],
     ) -> Launch:
         """Return the launch request of a container; `StartError` if something that it refers to is missing."""
         facts = PodFacts(
-            self._config.address,
-            pod_ip,
+            self._config.addresses,
+            pod_ips,
             self._config.allocatable,
-            self._service_variables(await self._objects.services(pod), pod_ip),
+            self._service_variables(await self._objects.services(pod), pod_ips),
             {name: each.path for name, each in volumes.items()},
         )
         environment = await environment_of(pod, container, self._objects, facts)
@@ -56,14 +61,14 @@ class ContainerEnvironment:
         """Return the handler of a RuntimeClass; `NotFound` if it does not exist."""
         return await self._objects.runtime_handler(name)
 
-    def _service_variables(self, services: list[Service], pod_ip: str) -> dict[str, str]:
+    def _service_variables(self, services: list[Service], pod_ips: Sequence[str]) -> dict[str, str]:
         """Return the variables of Services. Pods on the machine's network get the API server's own address.
 
         There the address of its Service may not answer, or lead to another cluster on the same machine.
         """
         variables = service_variables(services)
         server = urlsplit(self._config.api_server)
-        if pod_ip == self._config.address and server.hostname and "KUBERNETES_SERVICE_HOST" in variables:
+        if [*pod_ips[:1]] == [self._config.address] and server.hostname and "KUBERNETES_SERVICE_HOST" in variables:
             port = str(server.port or 443)
             variables |= {
                 "KUBERNETES_SERVICE_HOST": server.hostname,

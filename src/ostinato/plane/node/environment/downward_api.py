@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ostinato.api.quantity import Quantity
@@ -17,7 +17,7 @@ class FieldError(ValueError):
     """An unsupported field or resource."""
 
 
-def field_of(pod: Pod, asked: ObjectFieldSelector, host_ip: str, pod_ip: str) -> str:
+def field_of(pod: Pod, asked: ObjectFieldSelector, host_ips: Sequence[str], pod_ips: Sequence[str]) -> str:
     """Return the value of a field; `FieldError` if it is unsupported. Missing labels are empty."""
     path, known = asked.field_path, pod.metadata
     if found := _SUBSCRIPT.fullmatch(path):
@@ -28,10 +28,10 @@ def field_of(pod: Pod, asked: ObjectFieldSelector, host_ip: str, pod_ip: str) ->
         "metadata.uid": known.uid,
         "spec.nodeName": pod.spec.node_name or "",
         "spec.serviceAccountName": pod.spec.service_account_name or "",
-        "status.hostIP": host_ip,
-        "status.hostIPs": host_ip,
-        "status.podIP": pod_ip,
-        "status.podIPs": pod_ip,
+        "status.hostIP": next(iter(host_ips), ""),
+        "status.hostIPs": ",".join(host_ips),
+        "status.podIP": next(iter(pod_ips), ""),
+        "status.podIPs": ",".join(pod_ips),
     }
     if path in ("metadata.labels", "metadata.annotations"):
         items = known.labels if path.endswith("labels") else known.annotations

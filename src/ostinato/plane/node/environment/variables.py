@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -31,8 +31,8 @@ class ObjectSource(Protocol):
 class PodFacts(msgspec.Struct, frozen=True):
     """Values of the node and the Pod that variables can refer to."""
 
-    host_ip: str
-    pod_ip: str
+    host_ips: Sequence[str]
+    pod_ips: Sequence[str]
     allocatable: Mapping[str, Quantity]
     services: Mapping[str, str]  # service variables
     volumes: Mapping[str, Path] = {}  # for fileKeyRef
@@ -83,7 +83,7 @@ async def _value(
     assert source is not None
     try:
         if source.field_ref is not None:
-            return field_of(pod, source.field_ref, facts.host_ip, facts.pod_ip)
+            return field_of(pod, source.field_ref, facts.host_ips, facts.pod_ips)
         if source.resource_field_ref is not None:
             return resource_of(pod, source.resource_field_ref, container.name, facts.allocatable)
     except FieldError as error:

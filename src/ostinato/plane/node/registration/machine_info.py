@@ -7,13 +7,16 @@ import platform
 import shutil
 import socket
 from contextlib import suppress
+from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Final
 
+from ostinato.plane.network.nftables import LINK_PREFIX
 from ostinato.plane.node.registration.node_status import Machine
 
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64", "armv7l": "arm"}
 _PODS: Final = "110"
+_FAR: Final = {4: (socket.AF_INET, "192.0.2.1"), 6: (socket.AF_INET6, "2001:db8::1")}
 
 
 def machine_info(name: str, runtime: str, directory: Path) -> Machine:
@@ -21,7 +24,7 @@ def machine_info(name: str, runtime: str, directory: Path) -> Machine:
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return Machine(
         name=name,
-        address=address(),
+        addresses=(address(),),
         runtime=runtime,
         capacity={
             "cpu": str(os.cpu_count() or 1),
@@ -39,11 +42,28 @@ def machine_info(name: str, runtime: str, directory: Path) -> Machine:
 
 def address() -> str:
     """Return this machine's address on the default route; the loopback address without one."""
-    for family, far in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
-        with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((far, 9))  # sends nothing; selects the source address
-            return str(probe.getsockname()[0])
-    return "127.0.0.1"
+    return address_of(4) or address_of(6) or "127.0.0.1"
+
+
+def address_of(version: int) -> str:
+    """Return this machine's address of an IP version on the default route; without one its first global address.
+
+    "" if it has none.
+    """
+    family, far = _FAR[version]
+    with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect((far, 9))  # sends nothing; selects the source address
+        return str(probe.getsockname()[0])
+    return _global_ipv6() if version == 6 else ""
+
+
+def _global_ipv6() -> str:
+    for line in _read("/proc/net/if_inet6").splitlines():
+        digits, *_, device = line.split()
+        found = IPv6Address(int(digits, 16))
+        if not found.is_link_local and not found.is_loopback and not device.startswith(LINK_PREFIX):
+            return str(found)
+    return ""
 
 
 def _system() -> str:

@@ -41,7 +41,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """Properties of a machine that its Node reports."""
 
     name: str
-    address: str
+    addresses: tuple[str, ...]  # one of each IP family
     runtime: str  # version of the container runtime
     capacity: dict[str, str]
     labels: dict[str, str] = {}
@@ -52,6 +52,10 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     boot_id: str = ""
     port: int = PORT  # of the node's HTTPS API
     network: tuple[str, str] | None = None  # reason and message of the condition NetworkUnavailable, if it has one
+
+    @property
+    def address(self) -> str:
+        return self.addresses[0]
 
 
 def node_of(machine: Machine) -> Node:
@@ -99,7 +103,7 @@ def status_of(machine: Machine, before: NodeStatus, now: Time, not_ready: str = 
         volumes_attached=[],  # omitted from the patch: written by the attach/detach controller
         volumes_in_use=[],  # and by the volume manager
         addresses=[
-            NodeAddress(type="InternalIP", address=machine.address),
+            *(NodeAddress(type="InternalIP", address=each) for each in machine.addresses),
             NodeAddress(type="Hostname", address=machine.name),
         ],
         capacity=capacity,

@@ -208,8 +208,8 @@ class Runtime(Protocol):
     def listen(self, changed: OnPodChange) -> None:
         """Set the callback for changes. Called once, before containers are started."""
 
-    async def address(self, pod: Pod, handler: str = "") -> str:
-        """Create the Pod's sandbox if needed and return its IP; `SandboxError` if that fails.
+    async def addresses(self, pod: Pod, handler: str = "") -> Sequence[str]:
+        """Create the Pod's sandbox if needed and return its IPs, one of each family; `SandboxError` if that fails.
 
         `handler`: the handler of the Pod's RuntimeClass. Defaults to the runtime's own default.
         """

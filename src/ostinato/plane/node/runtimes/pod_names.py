@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ostinato.kinds.core_v1 import Pod
@@ -26,7 +27,7 @@ def _names_of(pod: Pod, domain: str) -> tuple[str, str]:
     return name, f"{pod.spec.subdomain}.{pod.metadata.namespace}.svc.{domain}" if pod.spec.subdomain else ""
 
 
-def hosts_file(pod: Pod, address: str, cluster_domain: str = "") -> str:
+def hosts_file(pod: Pod, addresses: Sequence[str], cluster_domain: str = "") -> str:
     """The content of a Pod's /etc/hosts."""
     name, domain = _names_of(pod, cluster_domain)
     lines = [
@@ -37,7 +38,7 @@ def hosts_file(pod: Pod, address: str, cluster_domain: str = "") -> str:
         "fe00::0\tip6-mcastprefix",
         "fe00::1\tip6-allnodes",
         "fe00::2\tip6-allrouters",
-        f"{address}\t{name}.{domain}\t{name}" if domain else f"{address}\t{name}",
+        *(f"{each}\t{name}.{domain}\t{name}" if domain else f"{each}\t{name}" for each in addresses),
     ]
     if pod.spec.host_aliases:
         lines += ["", "# Entries added by HostAliases."]

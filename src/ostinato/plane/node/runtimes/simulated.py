@@ -14,6 +14,7 @@ from ostinato.kinds.core_v1 import Container, Pod
 from ostinato.plane.node.pod_identity import pod_identity
 from ostinato.plane.node.runtimes import EventRecorder, ExecError, Exit, Launch, OnPodChange, Session, StartError, Usage
 from ostinato.plane.node.runtimes.script import ANNOTATION, AT_ONCE, OF_A_JOB, STEADY, Script, ScriptError, parse
+from ostinato.plane.node.runtimes.simulated_addresses import CidrAddresses, CidrsOf, SimulatedAddresses
 from ostinato.world import Clock, World
 from ostinato.world.clock import Timer
 
@@ -27,15 +28,16 @@ class SimulatedRuntime:
     version = "simulated://1"
     is_real = False
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, cidrs_of: CidrsOf | None = None) -> None:
+        """`cidrs_of`: the Pod CIDRs of a node, which Pods get addresses of. Defaults to a range of its own."""
         self._world = world
         self._changed: OnPodChange = lambda _: None
-        self._addresses = _Addresses()
+        self._addresses = SimulatedAddresses() if cidrs_of is None else CidrAddresses(cidrs_of)
 
     def listen(self, changed: OnPodChange) -> None:
         self._changed = changed
 
-    async def address(self, pod: Pod, handler: str = "") -> str:  # noqa: ARG002
+    async def addresses(self, pod: Pod, handler: str = "") -> Sequence[str]:  # noqa: ARG002
         return self._addresses.of(pod)
 
     async def pull(self, pod: Pod, container: Container, record_event: EventRecorder) -> None: ...
@@ -157,40 +159,6 @@ def _script_of(pod: Pod, container: str) -> Script:
         return parse(text)
     except ScriptError as error:
         raise StartError("CreateContainerConfigError", f"annotation {ANNOTATION}: {error}") from None
-
-
-class _Addresses:
-    """Allocates unique addresses of 10.128.0.0/9 to Pods."""
-
-    _FIRST: Final = (10 << 24) + (128 << 16) + 1
-    _COUNT: Final = (1 << 23) - 2
-
-    def __init__(self) -> None:
-        self._next = 0
-        self._taken: dict[str, str] = {}  # by uid
-        self._used: set[str] = set()
-
-    def of(self, pod: Pod) -> str:
-        uid = pod.metadata.uid
-        while uid not in self._taken:
-            number = self._FIRST + self._next % self._COUNT
-            self._next += 1
-            address = ".".join(str(number >> shift & 255) for shift in (24, 16, 8, 0))
-            if address not in self._used:
-                self._take(uid, address)
-        return self._taken[uid]
-
-    def keep(self, pod: Pod) -> None:
-        """Keep the address that the Pod's status shows."""
-        if pod.metadata.uid not in self._taken and pod.status.pod_ip:
-            self._take(pod.metadata.uid, pod.status.pod_ip)
-
-    def free(self, pod: Pod) -> None:
-        self._used.discard(self._taken.pop(pod.metadata.uid, ""))
-
-    def _take(self, uid: str, address: str) -> None:
-        self._taken[uid] = address
-        self._used.add(address)
 
 
 def _nothing() -> None: ...

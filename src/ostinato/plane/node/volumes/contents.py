@@ -52,9 +52,9 @@ class Objects(Protocol):
 
 
 class ProjectedContents:
-    def __init__(self, objects: Objects, host_ip: str, allocatable: Mapping[str, Quantity]) -> None:
+    def __init__(self, objects: Objects, host_ips: Sequence[str], allocatable: Mapping[str, Quantity]) -> None:
         self._objects = objects
-        self._host_ip = host_ip
+        self._host_ips = host_ips
         self._allocatable = allocatable
 
     async def of(self, pod: Pod, volume: Volume) -> dict[str, File] | None:
@@ -115,7 +115,7 @@ class ProjectedContents:
         for item in items:
             try:
                 if item.field_ref is not None:
-                    text = field_of(pod, item.field_ref, self._host_ip, pod.status.pod_ip or "")
+                    text = field_of(pod, item.field_ref, self._host_ips, _ips_of(pod))
                 elif item.resource_field_ref is not None:
                     text = resource_of(pod, item.resource_field_ref, "", self._allocatable)
                 else:
@@ -151,3 +151,7 @@ def _safe(path: str) -> str:
 
 def _mode(given: int | None) -> int:
     return _MODE if given is None else given
+
+
+def _ips_of(pod: Pod) -> list[str]:
+    return [each.ip for each in pod.status.pod_ips if each.ip] or ([pod.status.pod_ip] if pod.status.pod_ip else [])

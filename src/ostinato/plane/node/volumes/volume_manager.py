@@ -32,7 +32,7 @@ class VolumeManager:
         self._objects = objects
         self._csi = CsiClaims(csi, objects)
         self._executor = world.executor
-        contents = ProjectedContents(objects, config.address, config.allocatable)
+        contents = ProjectedContents(objects, config.addresses, config.allocatable)
         memory = config.allocatable.get("memory", Quantity(0)).value()
         self._mounter = VolumeMounter(config.directory / "pods", objects, contents, self._csi, world, memory)
 

@@ -139,6 +139,6 @@ def test_pods_with_a_running_network_of_their_own_are_peers(content: dict[str, A
 
 def test_a_pod_that_starts_has_the_address_that_it_is_admitted_with() -> None:
     view = msgspec.convert({"metadata": {"name": "p", "namespace": "a", "uid": "u"}}, PodView)
-    found = peer_of(view, "10.1.0.9")
+    found = peer_of(view, ["10.1.0.9", "fd00::9"])
     assert found is not None
-    assert found.addresses == ("10.1.0.9",)
+    assert found.addresses == ("10.1.0.9", "fd00::9")

@@ -5,14 +5,18 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
+import pytest
 from tests.stage.plane import Stage, on_stage
 
+from ostinato.api.gvk import NamespacedName
 from ostinato.api.meta import ObjectMeta
 from ostinato.client import MergePatch
 from ostinato.kinds.core_v1 import Service, ServicePort, ServiceSpec
 from ostinato.kinds.discovery_v1 import Endpoint, EndpointPort, EndpointSlice
+from ostinato.kinds.networking_v1 import ServiceCIDR
 from ostinato.plane.network.netlink import Address
 from ostinato.plane.network.services import add_to
+from ostinato.plane.network.services.proxy import Proxy
 
 
 class Watched:
@@ -78,5 +82,37 @@ def test_addresses_follow_services_and_are_listened_on_while_there_are_endpoints
         await stage.until(is_gone)
         await stage.stop_managers()
         assert network.closed
+
+    on_stage(play)
+
+
+def test_a_pod_of_both_families_counts_once_for_a_health_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, int] = {}
+
+    async def record(_: Proxy, key: NamespacedName, port: int, local: int) -> None:
+        seen[key.name] = local
+
+    async def play(stage: Stage) -> None:
+        monkeypatch.setattr(Proxy, "check_health", record)
+        both = MergePatch({"spec": {"cidrs": ["10.0.0.0/24", "fd00:10::/112"]}})
+        await stage.client.patch(ServiceCIDR, "kubernetes", both)
+        stage.run(lambda manager: add_to(manager, Path(), Watched(), nodes=["a"]))
+        spec = ServiceSpec(
+            type="LoadBalancer",
+            external_traffic_policy="Local",
+            ip_family_policy="RequireDualStack",
+            ports=[ServicePort(port=80)],
+        )
+        await stage.client.create(Service(metadata=ObjectMeta(name="web"), spec=spec))
+        for family, address in (("IPv4", "10.1.0.1"), ("IPv6", "fd00:1::1")):
+            slice_ = EndpointSlice(
+                metadata=ObjectMeta(name=family.lower(), labels={"kubernetes.io/service-name": "web"}),
+                address_type=family,
+                endpoints=[Endpoint(addresses=[address], node_name="a")],
+                ports=[EndpointPort(port=8080, protocol="TCP")],
+            )
+            await stage.client.create(slice_)
+        await stage.settle()
+        assert seen["web"] == 1
 
     on_stage(play)

@@ -82,7 +82,9 @@ POD = Pod(
         ],
     ),
 )
-KNOWN = PodFacts("192.0.2.1", "10.0.0.9", {"cpu": Quantity("4"), "memory": Quantity("8Gi")}, {"WEB_PORT": "tcp://x"})
+KNOWN = PodFacts(
+    ["192.0.2.1"], ["10.0.0.9"], {"cpu": Quantity("4"), "memory": Quantity("8Gi")}, {"WEB_PORT": "tcp://x"}
+)
 
 
 @pytest.mark.parametrize(
@@ -97,16 +99,19 @@ KNOWN = PodFacts("192.0.2.1", "10.0.0.9", {"cpu": Quantity("4"), "memory": Quant
         ("spec.nodeName", "node"),
         ("spec.serviceAccountName", "builder"),
         ("status.hostIP", "192.0.2.1"),
-        ("status.podIPs", "10.0.0.9"),
+        ("status.hostIPs", "192.0.2.1,fd00::1"),
+        ("status.podIP", "10.0.0.9"),
+        ("status.podIPs", "10.0.0.9,fd00::9"),
     ],
 )
 def test_fields_of_the_pod(path: str, value: str) -> None:
-    assert field_of(POD, ObjectFieldSelector(field_path=path), "192.0.2.1", "10.0.0.9") == value
+    hosts, pods = ["192.0.2.1", "fd00::1"], ["10.0.0.9", "fd00::9"]
+    assert field_of(POD, ObjectFieldSelector(field_path=path), hosts, pods) == value
 
 
 def test_an_unsupported_field_is_named() -> None:
     with pytest.raises(FieldError, match=r"spec\.secret"):
-        field_of(POD, ObjectFieldSelector(field_path="spec.secret"), "", "")
+        field_of(POD, ObjectFieldSelector(field_path="spec.secret"), [], [])
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.store.records import Write
 
 NODES = 100
-MACHINES = [Machine(name=f"node-{n}", address="10.0.0.7", runtime="fake://1", capacity={}) for n in range(NODES)]
+MACHINES = [Machine(name=f"node-{n}", addresses=("10.0.0.7",), runtime="fake://1", capacity={}) for n in range(NODES)]
 
 
 def test_renewals_of_many_nodes_share_commits_and_are_spread_over_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from ostinato.plane.node.registration.heartbeat import Heartbeat
 from ostinato.plane.node.registration.node_status import Machine
 from ostinato.plane.node.registration.readiness import NodeReadiness
 
-MACHINE = Machine(name="worker", address="10.0.0.7", runtime="fake://1", capacity={"cpu": "4"})
+MACHINE = Machine(name="worker", addresses=("10.0.0.7",), runtime="fake://1", capacity={"cpu": "4"})
 
 
 async def ready(stage: Stage) -> NodeCondition:

@@ -11,7 +11,7 @@ from ostinato.plane.node.registration.node_status import Machine
 from ostinato.plane.node.registration.readiness import NodeReadiness
 from ostinato.plane.node.registration.runtime_health import RuntimeDown, RuntimeHealth
 
-MACHINE = Machine(name="worker", address="10.0.0.7", runtime="fake://1", capacity={"cpu": "4"})
+MACHINE = Machine(name="worker", addresses=("10.0.0.7",), runtime="fake://1", capacity={"cpu": "4"})
 
 
 class FakeRuntime:

@@ -34,7 +34,7 @@ def test_the_host_name_of_a_pod(spec: dict[str, Any], name: str) -> None:
 
 def test_the_hosts_file_has_the_pod_and_its_aliases() -> None:
     alias = HostAlias(ip="192.0.2.9", hostnames=["other", "other.example"])
-    lines = hosts_file(pod(hostname="h", subdomain="s", host_aliases=[alias]), "10.0.0.7").splitlines()
+    lines = hosts_file(pod(hostname="h", subdomain="s", host_aliases=[alias]), ["10.0.0.7"]).splitlines()
     assert lines[0] == "# Kubernetes-managed hosts file."
     assert lines[-4:] == [
         "10.0.0.7\th.s.ns.svc.\th",
@@ -42,7 +42,8 @@ def test_the_hosts_file_has_the_pod_and_its_aliases() -> None:
         "# Entries added by HostAliases.",
         "192.0.2.9\tother\tother.example",
     ]
-    assert hosts_file(pod(), "10.0.0.7").endswith("10.0.0.7\tp\n")
+    assert hosts_file(pod(), ["10.0.0.7", "fd00::7"]).endswith("10.0.0.7\tp\nfd00::7\tp\n")
+    assert hosts_file(pod(), ["10.0.0.7"]).endswith("10.0.0.7\tp\n")
 
 
 def test_dns_settings_are_those_of_the_machine_and_of_the_pod() -> None:
@@ -126,4 +127,4 @@ def test_the_dns_config_is_added_to_the_cluster_dns() -> None:
 def test_a_pod_with_a_subdomain_has_the_cluster_domain_in_its_names() -> None:
     named = pod(hostname="h", subdomain="s", set_hostname_as_fqdn=True)
     assert hostname_of(named, "cluster.local") == "h.s.ns.svc.cluster.local"
-    assert "10.0.0.7\th.s.ns.svc.cluster.local\th\n" in hosts_file(named, "10.0.0.7", "cluster.local")
+    assert "10.0.0.7\th.s.ns.svc.cluster.local\th\n" in hosts_file(named, ["10.0.0.7"], "cluster.local")

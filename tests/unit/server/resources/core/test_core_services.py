@@ -176,7 +176,7 @@ def test_the_range_of_a_server_is_kept_in_its_store(tmp_path: Path) -> None:
     async def start(service_range: str) -> list[Answer]:
         server = Server(world, SQLiteLog(tmp_path / "store.db", world))
         server.authenticator.add("admin", User("admin", "u-1", ("system:masters",)))
-        await server.start(service_range=IPv4Network(service_range))
+        await server.start(service_ranges=[IPv4Network(service_range)])
         api = Api(server)
         try:
             return [

@@ -76,8 +76,8 @@ class ContainerdRuntime:
     def listen(self, changed: OnPodChange) -> None:
         self._changed = changed
 
-    async def address(self, pod: Pod, handler: str = "") -> str:
-        return (await self._sandboxes.of(pod, handler)).address
+    async def addresses(self, pod: Pod, handler: str = "") -> Sequence[str]:
+        return (await self._sandboxes.of(pod, handler)).addresses
 
     async def pull(self, pod: Pod, container: Container, record_event: EventRecorder) -> None:
         mounted = {each.name for each in container.volume_mounts}
@@ -102,7 +102,7 @@ class ContainerdRuntime:
         except SandboxError as error:
             raise StartError("CreateContainerError", str(error)) from None
         await self._remove_existing(pod, container.name)
-        launch = self._with_node_files(await self._with_image_ids(launch), sandbox.address)
+        launch = self._with_node_files(await self._with_image_ids(launch), sandbox.addresses)
         logs = None if launch.log is None else launch.log.parent.parent
         request = {
             "pod_sandbox_id": sandbox.id,
@@ -146,14 +146,14 @@ class ContainerdRuntime:
             mounts.append(mount)
         return msgspec.structs.replace(launch, mounts=mounts)
 
-    def _with_node_files(self, launch: Launch, address: str) -> Launch:
+    def _with_node_files(self, launch: Launch, addresses: Sequence[str]) -> Launch:
         """Add the mounts of /etc/hosts and of the termination message."""
         pod, container = launch.pod, launch.container
         mounts = [self._bind_sub_path(pod, container, index, each) for index, each in enumerate(launch.mounts)]
         if launch.log is not None:
             launch.log.parent.mkdir(parents=True, exist_ok=True)
         if not pod.spec.host_network and all(each.target != _HOSTS for each in mounts):
-            mounts.append(Mount(self._hosts(pod, address), _HOSTS))
+            mounts.append(Mount(self._hosts(pod, addresses), _HOSTS))
         if launch.message is not None and container.termination_message_path:
             launch.message.parent.mkdir(parents=True, exist_ok=True)
             launch.message.touch()
@@ -174,10 +174,10 @@ class ContainerdRuntime:
             raise StartError("CreateContainerConfigError", f"{text}: {error.strerror}") from None
         return Mount(source, mount.target, mount.read_only)
 
-    def _hosts(self, pod: Pod, address: str) -> Path:
+    def _hosts(self, pod: Pod, addresses: Sequence[str]) -> Path:
         path = self._hosts_of(pod.metadata.uid)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(hosts_file(pod, address, self._sandboxes.names.domain))
+        path.write_text(hosts_file(pod, addresses, self._sandboxes.names.domain))
         return path
 
     def _hosts_of(self, uid: str) -> Path:

@@ -23,7 +23,7 @@ _READY: Final = 0
 class Sandbox(msgspec.Struct, frozen=True):
     id: str
     attempt: int
-    address: str
+    addresses: tuple[str, ...]
 
 
 class SandboxManager:
@@ -88,7 +88,8 @@ class SandboxManager:
     async def _known(self, key: str, attempt: int) -> Sandbox:
         answer = await self._cri.call("PodSandboxStatus", {"pod_sandbox_id": key})
         network = answer.get("status", {}).get("network") or {}
-        return Sandbox(key, attempt, network.get("ip", ""))
+        found = [network.get("ip", ""), *(each.get("ip", "") for each in network.get("additional_ips", ()))]
+        return Sandbox(key, attempt, tuple(filter(None, found)))
 
     async def _remove(self, key: str) -> None:
         for method in ("StopPodSandbox", "RemovePodSandbox"):

@@ -3,7 +3,7 @@
 - A Pod has a namespace of its own if containers are isolated and the kernel lets the node create bridges and veth pairs
   (`plane.network.pod_network`). `shared_reason` says why Pods of this node do not.
 - Pods with `hostNetwork`, and containers that were started before the node had a Pod network, use the machine's.
-- A Pod keeps its address: it is written to the file `address` of its directory before its first container starts.
+- A Pod keeps its addresses: they are written to the file `address` of its directory before its first container starts.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import asyncio
 import logging
 import os
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
-from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +21,14 @@ from ostinato.kinds.core_v1 import Pod
 from ostinato.plane.network.dns.settings import machine_resolv_conf
 from ostinato.plane.network.host_ports import HostPorts
 from ostinato.plane.network.namespaces import within
-from ostinato.plane.network.pod_network import PodNamespace, PodNetwork, PodNetworkUnavailable, is_machine
+from ostinato.plane.network.pod_cidrs import Address
+from ostinato.plane.network.pod_network import (
+    PodNamespace,
+    PodNetwork,
+    PodNetworkUnavailable,
+    is_machine,
+    parse_addresses,
+)
 from ostinato.plane.node.private_files import make_directory, write_file
 from ostinato.plane.node.registration.node_status import POD_NETWORK_READY
 from ostinato.plane.node.runtimes import ProcessOptions, SandboxError
@@ -39,8 +46,10 @@ _ADDRESS_FILE: Final = "address"
 class PodNetworks:
     """Of one node."""
 
-    def __init__(self, world: World, directory: Path, machine: str, options: ProcessOptions, reason: str) -> None:
-        """`machine`: the machine's address. `reason`: why containers are not isolated; empty if they are."""
+    def __init__(
+        self, world: World, directory: Path, machine: Sequence[str], options: ProcessOptions, reason: str
+    ) -> None:
+        """`machine`: the machine's addresses. `reason`: why containers are not isolated; empty if they are."""
         self._world = world
         self._pods = directory / "pods"
         self._machine = machine
@@ -58,8 +67,8 @@ class PodNetworks:
                 _logger.warning("pods share the network of this machine reason=%s", error)
         if self._network is not None:
             for file in self._pods.glob(f"*/{_ADDRESS_FILE}"):
-                if (address := _address_in(file)) is not None:
-                    self._network.reserve(file.parent.name, address)
+                if addresses := _addresses_in(file):
+                    self._network.reserve(file.parent.name, addresses)
             if options.on_network is not None:
                 options.on_network(self._network)
 
@@ -67,7 +76,8 @@ class PodNetworks:
     def condition(self) -> tuple[str, str] | None:
         """Reason and message of the Node's condition NetworkUnavailable; None without root."""
         if self._network is not None:
-            return POD_NETWORK_READY, f"each Pod has a network namespace and an address of {self._network.cidr}"
+            cidrs = " and of ".join(map(str, self._network.cidrs))
+            return POD_NETWORK_READY, f"each Pod has a network namespace and an address of {cidrs}"
         if os.geteuid() != 0:
             return None
         return "PodsShareHostNetwork", f"Pods use the network of the machine: {self.shared_reason}"
@@ -77,18 +87,18 @@ class PodNetworks:
         shares = bool(pod.spec.host_network) or pod.metadata.uid in self._on_machine
         return self._network is not None and not shares
 
-    async def address(self, pod: Pod) -> str:
-        """The Pod's address; its namespace is created or adopted if need be. `SandboxError` if that fails."""
+    async def addresses(self, pod: Pod) -> Sequence[str]:
+        """The Pod's addresses; its namespace is created or adopted if need be. `SandboxError` if that fails."""
         if not self.has_own(pod):
             return self._machine
         if (found := self._find(pod)) is not None and self._host_ports.is_open(pod):
-            return str(found.address)
+            return found.texts
         # A cancelled start must not leave a namespace behind that `remove` has not seen.
         creating = asyncio.get_running_loop().create_task(self._ensure(pod))
         creating.add_done_callback(lambda task: task.cancelled() or task.exception())
         return await asyncio.shield(creating)
 
-    async def _ensure(self, pod: Pod) -> str:
+    async def _ensure(self, pod: Pod) -> Sequence[str]:
         async with self._lock:
             found = self._find(pod)
             if found is None:
@@ -100,10 +110,10 @@ class PodNetworks:
                 self._on_machine.add(pod.metadata.uid)
                 return self._machine
             try:
-                await self._host_ports.open(pod, str(found.address))
+                await self._host_ports.open(pod, found.texts)
             except OSError as error:
                 raise SandboxError(_text(error)) from None
-            return str(found.address)
+            return found.texts
 
     async def remove(self, uid: str) -> None:
         """Let go of the network of a Pod whose containers have ended."""
@@ -128,7 +138,7 @@ class PodNetworks:
         found, spec = self._find(pod), pod.spec
         if found is not None:
             return {
-                "/etc/hosts": hosts_file(pod, str(found.address), self._dns.domain if self._dns is not None else ""),
+                "/etc/hosts": hosts_file(pod, found.texts, self._dns.domain if self._dns is not None else ""),
                 "/etc/resolv.conf": resolv_conf(pod, machine_resolv_conf(), self._dns),
             }
         aliases = ["\t".join((each.ip, *each.hostnames)) for each in spec.host_aliases]
@@ -181,17 +191,17 @@ class PodNetworks:
         assert self._network is not None
         uid = pod.metadata.uid
         file = self._pods / uid / _ADDRESS_FILE
-        kept = _address_in(file)
+        kept = _addresses_in(file)
         running = self._namespace_of_containers(uid)
         if running is not None:
-            if kept is None or is_machine(running):
+            if not kept or is_machine(running):
                 os.close(running)
                 return None
             return self._network.adopt(uid, kept, running)
         created = self._network.create(uid, network_sysctls_of(pod))
         try:
             make_directory(file.parent)
-            write_file(file, str(created.address).encode())
+            write_file(file, " ".join(created.texts).encode())
         except BaseException:
             self._network.remove(uid)
             raise
@@ -218,10 +228,10 @@ def _namespace_of(state: State) -> int | None:
     return None
 
 
-def _address_in(file: Path) -> IPv4Address | None:
+def _addresses_in(file: Path) -> tuple[Address, ...]:
     with suppress(OSError, ValueError):
-        return IPv4Address(file.read_text().strip())
-    return None
+        return parse_addresses(file.read_text())
+    return ()
 
 
 def _read(path: str) -> str:

@@ -67,10 +67,10 @@ class ProcessRuntime:
         self,
         world: World,
         directory: Path,
-        address: str,
+        addresses: Sequence[str],
         options: ProcessOptions = ProcessOptions(),  # noqa: B008
     ) -> None:
-        """`directory`: keeps the runtime's state. `address`: host address, also of Pods without their own network."""
+        """`directory`: keeps the runtime's state. `addresses`: of the host, also of Pods without their own network."""
         self._world = world
         self._directory = directory
         self._changed: OnPodChange = lambda _: None
@@ -82,7 +82,7 @@ class ProcessRuntime:
         self._unsupported_reason = (
             isolation.unsupported_reason()
         )  # why containers cannot be isolated; empty if they can
-        self.networks = PodNetworks(world, directory, address, options, self._unsupported_reason)
+        self.networks = PodNetworks(world, directory, addresses, options, self._unsupported_reason)
         self._visible = isolation.visible_paths(options)
         self._templates = Templates(directory / "templates", self._visible)
         self._templates.prune(_used_templates(directory))
@@ -96,10 +96,10 @@ class ProcessRuntime:
     def listen(self, changed: OnPodChange) -> None:
         self._changed = changed
 
-    async def address(self, pod: Pod, handler: str = "") -> str:
+    async def addresses(self, pod: Pod, handler: str = "") -> Sequence[str]:
         if handler:
             raise SandboxError(f'Failed to create pod sandbox: no runtime for "{handler}" is configured')
-        return await self.networks.address(pod)
+        return await self.networks.addresses(pod)
 
     async def connect(self, pod: Pod, port: int) -> ports.Link:
         return await self.networks.connect(pod, port)
@@ -122,7 +122,7 @@ class ProcessRuntime:
                 "CreateContainerError", f"containers cannot be isolated: {self._unsupported_reason}; {_FIX}"
             )
         try:
-            await self.networks.address(pod)  # creates the Pod's network, or adopts it
+            await self.networks.addresses(pod)  # creates the Pod's network, or adopts it
         except SandboxError as error:
             raise StartError("CreatePodSandboxError", str(error)) from None
         own_network = self.networks.has_own(pod)

@@ -2,20 +2,21 @@
 
 - Each allocated address has an IPAddress that refers to its Service. It is created before the Service, and only if it
   does not exist: of several writers, also on several servers, one gets the address.
-- The server's own range is that of the ServiceCIDR `kubernetes`; ranges of further ones are used after it.
-- IPv4 only.
+- The server's own ranges are those of the ServiceCIDR `kubernetes`, one of an IP family; that of the default family is
+  the first. Ranges of further ServiceCIDRs are used after them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from ipaddress import IPv4Network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from ostinato.api.time import Time
+from ostinato.api.validation.addresses import parse_ip
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store.collection import Collection
 from ostinato.server.store.index import Index
@@ -24,38 +25,48 @@ from ostinato.server.store.records import Conflict, Entry
 if TYPE_CHECKING:
     from ostinato.world import World
 
+Network = IPv4Network | IPv6Network
+
 RANGE: Final = IPv4Network("10.0.0.0/24")  # of a new server, unless it has another setting
+# Resources whose collections the strategies of Services take from the index.
+USED_BY_NAME: Final = (
+    ("", "services"),
+    ("", "endpoints"),
+    ("networking.k8s.io", "ipaddresses"),
+    ("networking.k8s.io", "servicecidrs"),
+)
 _ADDRESSES: Final = "ipaddresses.networking.k8s.io"
 _RANGES: Final = "servicecidrs.networking.k8s.io"
-_LABELS: Final = {
-    "ipaddress.kubernetes.io/ip-family": "IPv4",
-    "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io",
-}
+_MANAGED: Final = {"ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"}
+_FAMILY: Final = "ipaddress.kubernetes.io/ip-family"
 _OWNED: Final[Json] = {
-    "f:metadata": {"f:labels": {".": {}, **{f"f:{label}": {} for label in _LABELS}}},
+    "f:metadata": {"f:labels": {".": {}, **{f"f:{label}": {} for label in (_FAMILY, *_MANAGED)}}},
     "f:spec": {"f:parentRef": {".": {}, "f:name": {}, "f:namespace": {}, "f:resource": {}}},
 }
 
 
-def own_range(index: Index) -> IPv4Network:
-    """The range that the server was first started with."""
+def own_ranges(index: Index) -> list[Network]:
+    """The ranges that the server was first started with, that of its default IP family first."""
     collection = index.collections.get(_RANGES)
     entry = None if collection is None else collection.newest("kubernetes")
-    cidrs = () if entry is None else msgspec.json.decode(entry.data)["spec"].get("cidrs") or ()
-    return next((IPv4Network(cidr, strict=False) for cidr in cidrs if ":" not in cidr), RANGE)
+    found = [] if entry is None else _cidrs(msgspec.json.decode(entry.data))
+    return found or [RANGE]
 
 
-def ranges(index: Index) -> list[IPv4Network]:
-    """The ranges to allocate from; a ServiceCIDR that is terminating or not ready is skipped."""
-    found = [own_range(index)]
+def ranges(index: Index, version: int) -> list[Network]:
+    """The ranges of an IP version to allocate from; a ServiceCIDR that is terminating or not ready is skipped."""
+    found = [each for each in own_ranges(index) if each.version == version]
     for entry in _present(index.collections.get(_RANGES)):
         obj = msgspec.json.decode(entry.data)
         conditions = (obj.get("status") or {}).get("conditions") or ()
         ready = all(each.get("status") == "True" for each in conditions if each.get("type") == "Ready")
         if ready and not obj["metadata"].get("deletionTimestamp"):
-            networks = (IPv4Network(cidr, strict=False) for cidr in obj["spec"].get("cidrs") or () if ":" not in cidr)
-            found += [network for network in networks if network not in found]
+            found += [each for each in _cidrs(obj) if each.version == version and each not in found]
     return found
+
+
+def _cidrs(service_cidr: Json) -> list[Network]:
+    return [ip_network(cidr, strict=False) for cidr in service_cidr["spec"].get("cidrs") or ()]
 
 
 def named_addresses(index: Index) -> set[str]:
@@ -72,11 +83,12 @@ def _present(collection: Collection | None) -> Iterable[Entry]:
 
 
 def addresses_of(service: Json | None) -> list[str]:
-    """The addresses of a Service."""
+    """The addresses of a Service, in canonical form: the names of their IPAddresses."""
     spec = {} if service is None else service.get("spec") or {}
     if spec.get("type") == "ExternalName":
         return []
-    return [address for address in spec.get("clusterIPs") or () if address not in ("", "None")]
+    parsed = (parse_ip(address) for address in spec.get("clusterIPs") or ())
+    return [str(address) for address in parsed if address is not None]
 
 
 async def claim_address(index: Index, world: World, address: str, service: Json) -> bool:
@@ -121,7 +133,7 @@ async def repair_addresses(index: Index, world: World, services: Iterable[Entry]
                     await claim_address(index, world, address, service["metadata"])
     oldest = world.clock.wall() - grace
     for entry in list(_present(collection)):
-        if entry.labels.items() >= _LABELS.items() and used.get(entry.key) != _owner(entry):
+        if entry.labels.items() >= _MANAGED.items() and used.get(entry.key) != _owner(entry):
             created = msgspec.json.decode(entry.data)["metadata"]["creationTimestamp"]
             if Time.parse(created).timestamp() <= oldest:
                 with suppress(Conflict):
@@ -143,7 +155,7 @@ def _object(world: World, address: str, service: Json) -> Json:
             "uid": world.ids.uid(),
             "resourceVersion": "",
             "creationTimestamp": now,
-            "labels": dict(_LABELS),
+            "labels": {_FAMILY: f"IPv{ip_address(address).version}", **_MANAGED},
             "managedFields": [{**owner, "time": now, "fieldsType": "FieldsV1", "fieldsV1": _OWNED}],
         },
         "spec": {"parentRef": {"resource": "services", **place}},

@@ -9,19 +9,15 @@ released by the periodic repair. A dry run allocates nothing and returns placeho
 from __future__ import annotations
 
 from collections.abc import Iterable
-from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING, Final
 
 from ostinato.api.errors import APIError, InternalError, Unknown
-from ostinato.api.text.go_format import quote
-from ostinato.api.validation.addresses import Address, parse_ip
 from ostinato.api.validation.field_errors import FieldError, Path
+from ostinato.server.resources.core.services.address_choice import AddressChoice, DryAddressChoice, random_free
 from ostinato.server.resources.core.services.addresses import (
     addresses_of,
     claim_address,
-    named_addresses,
-    own_range,
-    ranges,
+    own_ranges,
     release_addresses,
 )
 from ostinato.server.resources.core.services.families import default_families, refuse
@@ -33,7 +29,6 @@ if TYPE_CHECKING:
     from ostinato.server.store.index import Index
     from ostinato.world import Rng, World
 
-_LEAST_STATIC, _MOST_STATIC = 16, 256  # bounds of the static part of a range, which is used last
 _STATIC_PORTS: Final = 86
 _SPEC: Final = Path("spec")
 
@@ -48,23 +43,35 @@ class Allocator:
 
     async def allocate(self, service: Json, old: Json | None, index: Index, *, dry: bool) -> Allocated | None:
         """Allocate what a Service needs and lacks; Invalid if it requests a value that is not available."""
-        choice = (_DryRun if dry else _Choice)(service, old, index, self._rng)
-        default_families(service["spec"], None if old is None else old["spec"], service["metadata"].get("name", ""))
+        configured = [f"IPv{each.version}" for each in own_ranges(index)]
+        before = None if old is None else old["spec"]
+        default_families(service["spec"], before, service["metadata"].get("name", ""), configured)
+        addresses = (DryAddressChoice if dry else AddressChoice)(service, old, index, self._rng)
+        ports = (_DryRun if dry else _PortChoice)(service, old, self._rng)
         allocated = Allocated(index, self._ports, service, old)
         try:
-            while (address := choice.cluster_ip()) is not None and not dry:
-                choice.require_name(address)
-                if await claim_address(index, self._world, address, service["metadata"]):
-                    allocated.addresses.append(address)
-                    break
-                choice.taken.add(address)  # by another server, a moment ago
-            await self._allocate_ports(choice, allocated, index, dry=dry)
+            for position in addresses.positions:
+                await self._allocate_address(addresses, position, allocated, index, dry=dry)
+            await self._allocate_ports(ports, allocated, index, dry=dry)
         except APIError:
             await allocated.abandon()
             raise
         return None if dry else allocated
 
-    async def _allocate_ports(self, choice: _Choice, allocated: Allocated, index: Index, *, dry: bool) -> None:
+    async def _allocate_address(
+        self, choice: AddressChoice, position: int, allocated: Allocated, index: Index, *, dry: bool
+    ) -> None:
+        while True:
+            address = choice.choose(position)
+            if dry:
+                return
+            choice.require_name(address, position)
+            if await claim_address(index, self._world, address, allocated.service["metadata"]):
+                allocated.addresses.append(address)
+                return
+            choice.taken.add(address)  # by another server, a moment ago
+
+    async def _allocate_ports(self, choice: _PortChoice, allocated: Allocated, index: Index, *, dry: bool) -> None:
         if not choice.wants_ports():
             return
         if dry:
@@ -89,7 +96,7 @@ class Allocated:
     def __init__(self, index: Index, ports: NodePorts, service: Json, old: Json | None) -> None:
         self._index = index
         self._node_ports = ports
-        self._service = service
+        self.service = service
         self._old = old
         self.addresses: list[str] = []
         self.ports: set[int] = set()
@@ -105,77 +112,25 @@ class Allocated:
 
     async def abandon(self) -> None:
         """Release what was allocated: the Service is not stored. Do not call this if the outcome is unknown."""
-        await release_addresses(self._index, self.addresses, self._service["metadata"])
+        await release_addresses(self._index, self.addresses, self.service["metadata"])
         await self._release_ports(self.ports)
 
     async def _release_ports(self, ports: Iterable[int]) -> None:
         await self._node_ports.release(self._index, ports)
 
 
-class _Choice:
-    """The values for one Service, chosen from those that are free as far as this server knows."""
+class _PortChoice:
+    """The node ports for one Service, chosen from those that are free as far as this server knows."""
 
-    def __init__(self, service: Json, old: Json | None, index: Index, rng: Rng) -> None:
+    def __init__(self, service: Json, old: Json | None, rng: Rng) -> None:
         self._spec: Json = service["spec"]
         self._old: Json | None = None if old is None else old["spec"]
         self._name: str = service["metadata"].get("name", "")
-        self._index = index
         self._rng = rng
-        self._requested = list(self._spec.get("clusterIPs", ()))
         self._requested_ports = [port.get("nodePort") for port in self._spec.get("ports", ())]
         self._requested_check = self._spec.get("healthCheckNodePort")
-        self.taken: set[str] = set()  # addresses that turned out to be taken
         self._taken_ports: set[int] = set()  # by others
         self._chosen_ports: set[int] = set()
-
-    def cluster_ip(self) -> str | None:
-        """Choose the address, if one is to be allocated."""
-        spec, old = self._spec, self._old
-        if spec["type"] == "ExternalName" or spec.get("clusterIPs") == ["None"]:
-            return None
-        if old is not None and old["type"] != "ExternalName":
-            return None  # it has an address, which is immutable
-        requested = self._requested
-        if requested:
-            address = parse_ip(requested[0])
-            why = "" if address is None else self._address_error(address)
-            if why:
-                detail = f"failed to allocate IP {requested[0]}: {why}"
-                raise refuse(self._name, FieldError.invalid(_SPEC.child("clusterIPs"), requested, detail))
-            chosen: str = requested[0]
-        else:
-            chosen = self._any_address()
-        spec["clusterIP"], spec["clusterIPs"] = chosen, [chosen]
-        return chosen
-
-    def require_name(self, address: str) -> None:
-        """Raise Invalid if the Service has no name: the IPAddress of its address refers to it."""
-        if self._name:
-            return
-        given = f" {address}" if self._requested else ""
-        why = f"IPAddress.networking.k8s.io {quote(address)} is invalid: spec.parentRef.name: Required value"
-        detail = f"failed to allocate IP{given}: {why}"
-        raise refuse("", FieldError.invalid(_SPEC.child("clusterIPs"), self._requested or [""], detail))
-
-    def _taken_addresses(self) -> set[str]:
-        return named_addresses(self._index) | self.taken
-
-    def _address_error(self, address: Address) -> str:
-        """Why an address cannot be allocated, "" if it can."""
-        if not any(_is_in(address, network) for network in ranges(self._index)):
-            return "the provided network does not match the current range"
-        return "provided IP is already allocated" if str(address) in self._taken_addresses() else ""
-
-    def _any_address(self) -> str:
-        taken = (parse_ip(str(text)) for text in self._taken_addresses())
-        numbers = {address.number for address in taken if address is not None}
-        for network in ranges(self._index):
-            base, size = int(network.network_address), network.num_addresses
-            static = min(max(size // _LEAST_STATIC, _LEAST_STATIC), _MOST_STATIC) if size > _LEAST_STATIC else 0
-            number = self._random_free(range(base + 1, base + size - 1), static, numbers)
-            if number is not None:
-                return str(IPv4Address(number))
-        raise InternalError.of(f"failed to allocate a serviceIP for Service {quote(self._name)}: range is full")
 
     def wants_ports(self) -> bool:
         return self._spec["type"] in ("NodePort", "LoadBalancer")
@@ -257,34 +212,15 @@ class _Choice:
         self._chosen_ports.add(number)
 
     def _any_port(self, failure: str) -> int:
-        number = self._random_free(PORTS, _STATIC_PORTS, self._taken_ports | self._chosen_ports)
+        number = random_free(self._rng, PORTS[0], len(PORTS), _STATIC_PORTS, self._taken_ports | self._chosen_ports)
         if number is None:
             raise InternalError.of(f"{failure}: range is full")
         self._chosen_ports.add(number)
         return number
 
-    def _random_free(self, choices: range, static: int, taken: set[int]) -> int | None:
-        """A random free value, from the dynamic part of the range if possible."""
-        for part in (choices[static:], choices[:static]):
-            start = self._rng.randrange(len(part)) if part else 0
-            for i in range(len(part)):
-                number = part[(start + i) % len(part)]
-                if number not in taken:
-                    return number
-        return None
 
-
-class _DryRun(_Choice):
+class _DryRun(_PortChoice):
     """The choice of a dry run: placeholders."""
-
-    def _address_error(self, address: Address) -> str:
-        network = own_range(self._index)
-        if _is_in(address, network):
-            return ""
-        return f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {network}"
-
-    def _any_address(self) -> str:
-        return str(own_range(self._index).network_address)
 
     def _port_error(self, number: int) -> str:
         return "provided port is already allocated" if self._is_taken(number) else ""
@@ -301,9 +237,3 @@ def _set(obj: Json, field: str, value: int | None) -> None:
         obj.pop(field, None)
     else:
         obj[field] = value
-
-
-def _is_in(address: Address, network: IPv4Network) -> bool:
-    """Whether a range can allocate an address: all but its first and last."""
-    first = int(network.network_address)
-    return address.bits == 32 and first < address.number < first + network.num_addresses - 1

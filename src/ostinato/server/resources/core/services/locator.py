@@ -40,14 +40,18 @@ class ServiceLocator:
         port = next((port for port in spec.get("ports") or () if port.get("port") == service.port), None)
         if port is None:
             raise CallError(f"no service port {service.port} found for service {quote(service.name)}")
-        return self._endpoint(service, port.get("name", ""))
+        families = spec.get("ipFamilies") or ["IPv4"]
+        return self._endpoint(service, port.get("name", ""), families[0])
 
-    def _endpoint(self, service: Service, port_name: str) -> tuple[str, int]:
+    def _endpoint(self, service: Service, port_name: str, family: str) -> tuple[str, int]:
+        """An endpoint of the Service's first family; of the other, if that has none."""
         assert self._slices.collection is not None
-        for entry in self._slices.collection.select(f"{service.namespace}/"):
-            if entry.labels.get(_NAME_LABEL) != service.name:
-                continue
-            found: Json = msgspec.json.decode(entry.data)
+        slices: list[Json] = [
+            msgspec.json.decode(entry.data)
+            for entry in self._slices.collection.select(f"{service.namespace}/")
+            if entry.labels.get(_NAME_LABEL) == service.name
+        ]
+        for found in sorted(slices, key=lambda each: each.get("addressType") != family):
             ports = [port for port in found.get("ports") or () if (port.get("name") or "") == port_name]
             for endpoint in found.get("endpoints") or ():
                 if ports and ports[0].get("port") and _is_ready(endpoint) and _is_address(endpoint["addresses"][0]):

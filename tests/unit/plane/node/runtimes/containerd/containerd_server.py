@@ -38,8 +38,10 @@ def binaries() -> Path:
     found = next((Path(each) for each in places if each and (Path(each) / "containerd").exists()), None)
     if found is None:
         pytest.skip("there is no containerd on this machine")
+    shim = "containerd-shim-runc-v2"
     for what, there in (
         ("runc", shutil.which("runc")),
+        (shim, shutil.which(shim, path=f"{found}{os.pathsep}{os.environ['PATH']}")),
         (f"CNI plugins in {_PLUGINS}", (_PLUGINS / "bridge").exists()),
         ("a static busybox", _BUSYBOX.exists()),
         ("ctr", (found / "ctr").exists()),

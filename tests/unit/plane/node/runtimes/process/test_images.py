@@ -61,7 +61,7 @@ class Node:
         self.images = ImageStore(directory / "images")
         self._root = root
         options = ProcessOptions(images=directory / "images")
-        self.runtime = ProcessRuntime(self.world, directory / "node", "192.0.2.7", options)
+        self.runtime = ProcessRuntime(self.world, directory / "node", ["192.0.2.7"], options)
 
     def load(self, name: str, config: ImageConfig) -> None:
         layer = directory_layer(self._root, self.directory / "layer.tar", (0, 0))

@@ -51,7 +51,7 @@ class RuntimeFixture:
     def __init__(self, directory: Path, options: ProcessOptions) -> None:
         self.directory = directory
         self.world = World.real()
-        self.runtime = ProcessRuntime(self.world, directory / "node", "192.0.2.7", options)
+        self.runtime = ProcessRuntime(self.world, directory / "node", ["192.0.2.7"], options)
 
     def pod(self, uid: str = "u1", containers: int = 1, security: Any = None, **spec: Any) -> Pod:
         names = ["c", "d", "e"][:containers]

@@ -21,7 +21,7 @@ from ostinato.plane.node.runtimes.process.networks import PodNetworks
 from ostinato.plane.node.runtimes.process.security import identity, security_of
 from ostinato.world import World
 
-MACHINE = "192.0.2.2"
+MACHINE = ("192.0.2.2",)
 
 
 def pod(uid: str = "u1", **spec: Any) -> Pod:
@@ -56,7 +56,7 @@ def test_where_no_network_can_be_created_pods_use_the_machines_and_the_log_says_
     monkeypatch.setattr(os, "geteuid", lambda: 0)
 
     async def act(networks: PodNetworks) -> None:
-        assert await networks.address(pod()) == MACHINE
+        assert await networks.addresses(pod()) == MACHINE
         assert networks.plan(pod()) is None
         assert not networks.has_own(pod())
         message = "Pods use the network of the machine: the kernel has no bridges or veth pairs"
@@ -81,14 +81,15 @@ def test_a_pod_has_one_address_and_hosts_of_its_own(tmp_path: Path) -> None:
 
     async def act(networks: PodNetworks) -> None:
         own, host = pod(), pod("u2", hostNetwork=True)
-        address = await networks.address(own)
-        assert address == await networks.address(own) == (tmp_path / "pods" / "u1" / "address").read_text()
+        (address,) = await networks.addresses(own)
+        assert (address,) == await networks.addresses(own)
+        assert address == (tmp_path / "pods" / "u1" / "address").read_text()
         assert networks.files(own)["/etc/hosts"].endswith(f"{address}\tp\n")
-        assert await networks.address(host) == MACHINE
+        assert await networks.addresses(host) == MACHINE
         assert networks.files(host)["/etc/hosts"] == machines_hosts
         await networks.remove("u1")
         assert not (tmp_path / "pods" / "u1" / "address").exists()
-        assert await networks.address(own) != address  # it is another Pod by now, and gets another
+        assert await networks.addresses(own) != (address,)  # it is another Pod by now, and gets another
 
     with machine():
         play(tmp_path, act)
@@ -97,7 +98,7 @@ def test_a_pod_has_one_address_and_hosts_of_its_own(tmp_path: Path) -> None:
 def test_a_start_that_is_cancelled_leaves_no_namespace_behind(tmp_path: Path) -> None:
     async def act(networks: PodNetworks) -> None:
         for number in range(10):
-            starting = asyncio.create_task(networks.address(pod(f"u{number}")))
+            starting = asyncio.create_task(networks.addresses(pod(f"u{number}")))
             for _ in range(number % 4):
                 await asyncio.sleep(0)
             starting.cancel()
@@ -112,7 +113,7 @@ def test_a_start_that_is_cancelled_leaves_no_namespace_behind(tmp_path: Path) ->
 
 def test_port_forwarding_that_nobody_answers_says_so(tmp_path: Path) -> None:
     async def act(networks: PodNetworks) -> None:
-        await networks.address(pod())
+        await networks.addresses(pod())
         with pytest.raises(ConnectionRefusedError, match=r"dial tcp4 127\.0\.0\.1:9: connect: connection refused"):
             await networks.connect(pod(), 9)
         await networks.remove("u1")
@@ -123,6 +124,6 @@ def test_port_forwarding_that_nobody_answers_says_so(tmp_path: Path) -> None:
 
 def test_an_option_switches_the_networks_off(tmp_path: Path) -> None:
     async def act(networks: PodNetworks) -> None:
-        assert (await networks.address(pod()), networks.shared_reason) == (MACHINE, "not wanted")
+        assert (await networks.addresses(pod()), networks.shared_reason) == (MACHINE, "not wanted")
 
     play(tmp_path, act, ProcessOptions(network=PodNetworkSettings(disabled="not wanted")))

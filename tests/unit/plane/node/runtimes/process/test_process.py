@@ -35,7 +35,7 @@ class Bench:
         self.directory = directory
         self.world = World.real()
         options = ProcessOptions(insecure=not ISOLATED)  # as root without namespaces, nothing would run
-        self.runtime = ProcessRuntime(self.world, directory / "node", "192.0.2.7", options)
+        self.runtime = ProcessRuntime(self.world, directory / "node", ["192.0.2.7"], options)
         self.changed = asyncio.Event()
         self.runtime.listen(lambda _: self.changed.set())
 
@@ -476,11 +476,11 @@ def test_as_root_without_namespaces_nothing_runs_unless_the_node_is_insecure(
     monkeypatch.setattr(isolation, "unsupported_reason", lambda: "the node lacks the capability SYS_ADMIN")
 
     async def play(bench: Bench) -> None:
-        secure = ProcessRuntime(bench.world, bench.directory / "secure", "192.0.2.7")
+        secure = ProcessRuntime(bench.world, bench.directory / "secure", ["192.0.2.7"])
         with pytest.raises(StartError, match=r"lacks the capability SYS_ADMIN; .* --insecure-processes") as caught:
             await secure.start(bench.launch("true"))
         assert caught.value.reason == "CreateContainerError"
-        bench.runtime = ProcessRuntime(bench.world, bench.directory / "node", "", ProcessOptions(insecure=True))
+        bench.runtime = ProcessRuntime(bench.world, bench.directory / "node", [""], ProcessOptions(insecure=True))
         container = await bench.start("sh", "-c", "pwd")
         assert await bench.read_exit(container) == 0
         assert bench.log()[0].endswith("/pods/u1/containers/c/work")
