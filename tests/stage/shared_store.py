@@ -119,6 +119,10 @@ class SharedIndex(Index):
     async def catch_up(self) -> None:
         await self.wait_for(self._store.version)
 
+    def when_current(self, reader: Callable[[str | None], None]) -> None:
+        waiting = asyncio.get_running_loop().create_task(self.catch_up())
+        waiting.add_done_callback(lambda _: reader(None))
+
     async def close(self) -> None:
         self._task.cancel()
         for collection in self._collections.values():

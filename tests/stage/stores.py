@@ -28,6 +28,8 @@ class Stores:
             yield cls(kind, None)
             return
         with EtcdCluster.start(place) as etcd:
+            etcd.etcdctl("put", "first", "")
+            etcd.etcdctl("compact", "2")  # revision 1 was compacted in the etcd of the recordings, too
             yield cls(kind, etcd)
 
     def options(self, place: Path) -> Sequence[str]:

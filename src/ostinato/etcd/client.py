@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from msgspec import Struct
 
 from ostinato.etcd import messages
-from ostinato.etcd.errors import LeaseNotFound, ProtocolError, etcd_error
+from ostinato.etcd.errors import EtcdError, LeaseNotFound, ProtocolError, etcd_error
 from ostinato.etcd.messages import Compare, DeleteResult, Op, PutResult, RangeResult, TxnResult
 from ostinato.etcd.settings import EtcdSettings
 from ostinato.etcd.transport import Transport
@@ -25,6 +26,7 @@ WITHIN: Final = 10.0
 """Seconds that a call may take, with its retries."""
 _LONG: Final = 120.0
 _SERVICE: Final = "/etcdserverpb."
+_REVISION: Final = messages.range_request(b"\0", count_only=True)  # its answer has a header and no key
 
 
 class Lease(Struct, frozen=True):
@@ -127,6 +129,13 @@ class EtcdClient:
     async def revision(self, *, within: float = WITHIN) -> int:
         """Return the revision of the cluster; no write that was acknowledged before has a later one."""
         return (await self.range(b"\0", count_only=True, within=within)).revision
+
+    def ask_revision(self, within: float, on_answer: Callable[[int | EtcdError], None]) -> bool:
+        """Ask for the revision of the cluster once, without a task; False if there is no connection.
+
+        The question is sent before the call returns. `on_answer` is called with the revision or the error.
+        """
+        return self._transport.ask(_SERVICE + "KV/Range", _REVISION, within, partial(_revision, on_answer))
 
     async def put(
         self, key: bytes, value: bytes, *, lease: int = 0, prev_kv: bool = False, within: float = WITHIN
@@ -280,6 +289,18 @@ class EtcdClient:
                 stream.close()
         finally:
             await link.close()
+
+
+def _revision(on_answer: Callable[[int | EtcdError], None], answer: bytes | EtcdError) -> None:
+    if not isinstance(answer, bytes):
+        on_answer(answer)
+        return
+    try:
+        revision = messages.read_range(answer).revision
+    except WireError as error:
+        on_answer(ProtocolError(f"invalid response: {error}"))
+    else:
+        on_answer(revision)
 
 
 def _read(reader: Callable[[bytes], T], answer: bytes, *, is_write: bool = False) -> T:

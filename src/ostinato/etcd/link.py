@@ -39,6 +39,7 @@ class Link:
         self._world = world
         self._index = world.rng.randrange(len(endpoints))
         self._connection: Connection | None = None
+        self._left: list[Connection] = []  # that calls in progress may still use
         self._attempt: asyncio.Task[Connection] | None = None
         self._is_closed = False
 
@@ -68,6 +69,8 @@ class Link:
         if connection is self._connection:
             self._connection = None
             self._index = (self._index + 1) % len(self._endpoints)
+            self._left = [each for each in self._left if not each.has_ended]
+            self._left.append(connection)
         connection.retire()
 
     async def close(self) -> None:
@@ -76,7 +79,9 @@ class Link:
             self._attempt.cancel()
             await asyncio.wait([self._attempt])
         if self._connection is not None:
-            await self._connection.close()
+            self._left.append(self._connection)
+        for each in self._left:
+            await each.close()
 
     async def _connect(self) -> Connection:
         if self._connection is not None:  # lost
@@ -100,6 +105,7 @@ class Link:
         host = host.strip("[]")
         loop = asyncio.get_running_loop()
         connection: Connection | None = None
+        is_usable = False
         try:
             async with self._world.clock.timeout(_CONNECT_SECONDS):
                 _, connection = await loop.create_connection(
@@ -122,10 +128,12 @@ class Link:
                 raise TlsError(f"{endpoint}: {self._explained(error)}") from None
             why = str(error)
             raise Unavailable(f"{endpoint}: {self._closed()}" if why.endswith("connection closed") else why) from None
+        else:
+            is_usable = True
+            return connection
         finally:
-            if connection is not None and not connection.has_settings:
+            if connection is not None and not is_usable:  # also if the attempt is cancelled with the server's answer
                 connection.abort()
-        return connection
 
     def _closed(self) -> str:
         return f"{_CLOSED}; the server may {'not use' if self._settings.tls else 'require'} TLS"

@@ -5,6 +5,7 @@ Compares and operations of transactions are encoded at once: making one costs as
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final, NewType, cast
 
@@ -110,8 +111,19 @@ def txn_request(compares: Sequence[Compare], success: Sequence[Op], failure: Seq
 # Responses. Each is read in one pass; fields that are not known are skipped.
 
 
+# The ids of cluster and member, and the revision: ids are long numbers that nobody reads.
+_HEADER: Final = re.compile(
+    rb"(?:\x08[\x80-\xff]{0,9}[\0-\x7f])?(?:\x10[\x80-\xff]{0,9}[\0-\x7f])?\x18([\x80-\xff]{0,8}[\0-\x7f])"
+)
+
+
 def read_header(message: bytes) -> int:
     """Return the revision of a response header."""
+    if found := _HEADER.match(message):
+        revision = 0
+        for octet in reversed(found[1]):
+            revision = revision << 7 | octet & 127
+        return revision
     for field, value in fields(message):
         if field == 3:
             return _int(value)

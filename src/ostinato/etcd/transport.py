@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from ostinato.etcd.errors import (
@@ -126,6 +128,19 @@ class Transport:
             await self._world.clock.sleep(pause)
             delay = min(2 * delay, _MAX_DELAY)
 
+    def ask(self, method: str, request: bytes, within: float, on_end: Callable[[bytes | EtcdError], None]) -> bool:
+        """Make a read on the connection in use, once and without a task; False if there is no connection.
+
+        It is sent at once. `on_end` is called with the answer or the error.
+        """
+        connection = None if self._needs_token else self._link.current()
+        if connection is None:
+            return False
+        head = self.head(method, needs_leader=True)
+        connection.begin(method, head, request, within, partial(_ended, on_end))
+        connection.flush()
+        return True
+
     def head(self, method: str, *, needs_leader: bool) -> bytes:
         """Return the encoded headers of a call."""
         head = self._heads.get((method, needs_leader))
@@ -173,6 +188,10 @@ class Transport:
         self._token = token
         self._heads.clear()
         self._needs_token = False
+
+
+def _ended(on_end: Callable[[bytes | EtcdError], None], result: bytes | RpcError) -> None:
+    on_end(etcd_error(result, is_write=False) if isinstance(result, RpcError) else result)
 
 
 def _is_of_member(error: RpcError) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from ostinato.grpc.status import Code, RpcError
-from ostinato.world.clock import Timer
 
 if TYPE_CHECKING:
     from ostinato.grpc.connection import Connection
@@ -35,15 +36,31 @@ def status_error(headers: dict[str, str], method: str) -> RpcError | None:
 class Call:
     """A unary call."""
 
-    __slots__ = ("_parts", "_size", "_wanted", "answer", "credit", "headers", "limit", "method", "stream", "timer")
+    __slots__ = (
+        "_on_end",
+        "_parts",
+        "_size",
+        "_wanted",
+        "credit",
+        "deadline",
+        "headers",
+        "limit",
+        "method",
+        "stream",
+        "within",
+    )
 
-    def __init__(self, method: str, limit: int, answer: asyncio.Future[bytes]) -> None:
+    def __init__(
+        self, method: str, limit: int, within: float, deadline: float, on_end: Callable[[bytes | RpcError], None]
+    ) -> None:
+        """`on_end`: called once, with the response or the error. `deadline`: `within` seconds after the beginning."""
         self.method = method
+        self.within = within
+        self.deadline = deadline
         self.limit = limit
-        self.answer = answer
+        self._on_end = on_end
         self.stream = 0  # not sent yet
         self.headers: dict[str, str] = {}
-        self.timer: Timer | None = None
         self.credit = 0  # bytes that the server may send again, and was not told so
         self._parts: list[bytes] = []
         self._size = 0
@@ -61,19 +78,12 @@ class Call:
         return len(data)
 
     def ended(self, error: RpcError | None) -> None:
-        """Hand over the response, or the error."""
-        if self.timer is not None:
-            self.timer.cancel()
-        if self.answer.done():
-            return
+        """Hand over the response, or the error. Idempotent."""
+        on_end, self._on_end = self._on_end, _ignore
+        parts = self._parts
         if error is None and self._size != self._wanted:
             error = RpcError(Code.INTERNAL, f"{self.method}: no response message")
-        if error is not None:
-            self.answer.set_exception(error)
-        elif len(self._parts) == 1:
-            self.answer.set_result(self._parts[0][_PREFIX:])
-        else:
-            self.answer.set_result(b"".join(self._parts)[_PREFIX:])
+        on_end(error or (parts[0] if len(parts) == 1 else b"".join(parts))[_PREFIX:])
 
 
 class Stream:
@@ -87,7 +97,7 @@ class Stream:
         self.limit = limit
         self.stream = 0
         self.headers: dict[str, str] = {}
-        self.timer: Timer | None = None
+        self.deadline = math.inf
         self.credit = 0
         self._early = 0  # bytes of messages not received yet that the server may send again
         self._connection = connection
@@ -158,6 +168,10 @@ class Stream:
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+
+def _ignore(_: bytes | RpcError) -> None:
+    """Nobody waits any more."""
 
 
 def _size_of(prefix: bytes | bytearray, limit: int, method: str) -> int:

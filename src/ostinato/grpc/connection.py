@@ -10,8 +10,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, cast
 
 from ostinato.grpc import frames
@@ -27,6 +30,8 @@ _CONNECTION_WINDOW: Final = 1 << 30
 _MAX_HEADERS: Final = 1 << 16
 _CACHED_BLOCKS: Final = 256
 _TICK: Final = 1.0  # seconds between looks at the peer
+_TOLERANCE: Final = 0.001  # seconds by which a call may end before its deadline
+_PONG_SECONDS: Final = 0.05  # that a PING of the peer waits for its answer
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,6 @@ class Connection(asyncio.Protocol):
     def __init__(self, clock: Clock, peer: str, limits: Limits) -> None:
         self.limits = limits
         self.is_closed = False  # no new calls
-        self.has_settings = False  # those of the server
         self.why = "connection closed"
         self._clock = clock
         self._peer = peer
@@ -67,25 +71,46 @@ class Connection(asyncio.Protocol):
         self._ticks_since_ping = 1 << 30
         self._is_pinging = False
         self._ticker: Timer | None = None
+        self._pongs: list[bytes] = []  # answers to PINGs, to be sent
+        self._pong_timer: Timer | None = None
+        self._deadlines: Timer | None = None
+        self._checked_at = math.inf  # when the deadlines of calls are checked next
         self._is_retired = False
         loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[None] = loop.create_future()
         self._closed: asyncio.Future[None] = loop.create_future()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is closed and no call is in progress."""
+        return self._closed.done()
 
     # Calls
 
     async def call(self, method: str, head: bytes, message: bytes, within: float) -> bytes:
         """Make a unary call. `head`: its encoded headers. Raises RpcError."""
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        call = Call(method, self.limits.message, answer)
-        call.timer = self._clock.timer(within, self._expired, call, within)
-        self._begin(call, head, framed(message), is_last=True)
+        call = self.begin(method, head, message, within, partial(_complete, answer))
         try:
             return await answer
         except asyncio.CancelledError:
-            call.timer.cancel()
             self.cancel(call)
             raise
+
+    def begin(
+        self, method: str, head: bytes, message: bytes, within: float, on_end: Callable[[bytes | RpcError], None]
+    ) -> Call:
+        """Begin a unary call, without a task. `on_end`: called once with the response or the error, maybe at once."""
+        deadline = self._clock.monotonic() + within
+        call = Call(method, self.limits.message, within, deadline, on_end)
+        if deadline < self._checked_at and not self.is_closed:
+            self._check_deadlines_at(deadline)
+        self._begin(call, head, framed(message), is_last=True)
+        return call
+
+    def flush(self) -> None:
+        """Send what was begun in this turn of the event loop now."""
+        self._out.flush()
 
     def stream(self, method: str, head: bytes, message: bytes, *, is_last: bool) -> Stream:
         """Begin a call with a first message."""
@@ -160,10 +185,30 @@ class Connection(asyncio.Protocol):
             call, head, data, is_last = self._waiting.popleft()
             self._open(call, head, data, is_last=is_last)
 
-    def _expired(self, call: Call, within: float) -> None:
+    def _check_deadlines_at(self, at: float) -> None:
+        """Schedule a check. A timer for each call would cost more than the call's frames."""
+        if self._deadlines is not None:
+            self._deadlines.cancel()
+        self._checked_at = at
+        self._deadlines = self._clock.timer(at - self._clock.monotonic(), self._check_deadlines)
+
+    def _check_deadlines(self) -> None:
+        """End the calls whose time is over; check again at the next deadline."""
+        self._checked_at, now = math.inf, self._clock.monotonic() + _TOLERANCE
+        for call in self._pending():
+            if isinstance(call, Call) and call.deadline <= now:
+                self._expired(call)
+        following = min((call.deadline for call in self._pending()), default=math.inf)
+        if following < self._checked_at:
+            self._check_deadlines_at(following)
+
+    def _pending(self) -> list[Call | Stream]:
+        return [*self._calls.values(), *(each[0] for each in self._waiting)]
+
+    def _expired(self, call: Call) -> None:
         was_sent = call.stream != 0 and not self._out.is_blocked(call.stream)
         self.cancel(call)
-        message = f"{call.method}: no response within {within:g} s"
+        message = f"{call.method}: no response within {call.within:g} s"
         call.ended(RpcError(Code.DEADLINE_EXCEEDED, message, may_have_run=was_sent))
 
     # The connection
@@ -199,8 +244,9 @@ class Connection(asyncio.Protocol):
             call.ended(self._lost(why, may_have_run=not self._out.is_blocked(stream)))
         if not self._ready.done():
             self._ready.set_result(None)
-        if self._ticker is not None:
-            self._ticker.cancel()
+        for timer in (self._ticker, self._pong_timer, self._deadlines):
+            if timer is not None:
+                timer.cancel()
         if self._transport is not None and not self._transport.is_closing():
             self._out.flush()
             if self._is_pinging:
@@ -240,6 +286,7 @@ class Connection(asyncio.Protocol):
         buffer = self._rest + data if self._rest else data
         at, end = 0, len(buffer)
         unpack = frames.HEAD.unpack_from
+        self._out.hold()
         try:
             while end - at >= frames.HEAD_SIZE:
                 size, low, kind, flags, stream = unpack(buffer, at)
@@ -294,11 +341,31 @@ class Connection(asyncio.Protocol):
             if len(payload) != 8:
                 raise FrameError(f"PING of {len(payload)} bytes")
             if not flags & frames.ACK:
-                self._out.frame(frame(frames.PING, frames.ACK, 0, payload))
+                self._answer_ping(payload)
         elif kind == frames.GOAWAY:
             self._go_away(payload)
         elif kind == frames.PUSH_PROMISE:
             raise FrameError("PUSH_PROMISE, which was disabled")
+
+    def _answer_ping(self, payload: bytes) -> None:
+        """Answer a PING a little later.
+
+        Servers of grpc-go measure the bandwidth by a PING with the data that follows the previous answer: one for each
+        call of a client that calls one after the other. Answered at once, it would double the writes of both.
+        """
+        self._pongs.append(frame(frames.PING, frames.ACK, 0, payload))
+        if len(self._pongs) > 1 or self._out.has_blocked:  # a measurement of a large request should be exact
+            self._send_pongs()
+        else:
+            self._pong_timer = self._clock.timer(_PONG_SECONDS, self._send_pongs)
+
+    def _send_pongs(self) -> None:
+        if self._pong_timer is not None:
+            self._pong_timer.cancel()
+            self._pong_timer = None
+        pongs, self._pongs = self._pongs, []
+        for pong in pongs:
+            self._out.frame(pong)
 
     def _check_stream(self, stream: int) -> None:
         if stream % 2 == 0 or stream >= self._next_stream:
@@ -365,7 +432,6 @@ class Connection(asyncio.Protocol):
         self._max_streams = values.get(frames.MAX_CONCURRENT_STREAMS, self._max_streams)
         self._out.settings(values.get(frames.INITIAL_WINDOW_SIZE), values.get(frames.MAX_FRAME_SIZE))
         self._out.frame(frame(frames.SETTINGS, frames.ACK, 0))
-        self.has_settings = True
         if not self._ready.done():
             self._ready.set_result(None)
         self._begin_waiting()
@@ -377,6 +443,16 @@ class Connection(asyncio.Protocol):
         reason = payload[8:].decode("utf-8", "replace")[:200] or "the server is closing the connection"
         self._drain(reason)
         for stream in [each for each in self._calls if each > last]:
-            call = self._calls.pop(stream)
+            call = self._calls.pop(stream, None)
             self._out.drop(stream)
-            call.ended(self._lost(reason, may_have_run=False))
+            if call is not None:
+                call.ended(self._lost(reason, may_have_run=False))
+
+
+def _complete(answer: asyncio.Future[bytes], result: bytes | RpcError) -> None:
+    if answer.done():
+        return
+    if isinstance(result, RpcError):
+        answer.set_exception(result)
+    else:
+        answer.set_result(result)

@@ -29,6 +29,10 @@ class Outgoing:
             self._is_scheduled = True
             asyncio.get_running_loop().call_soon(self.flush)
 
+    def hold(self) -> None:
+        """Keep frames until `flush`, which the caller calls in this turn."""
+        self._is_scheduled = True
+
     def flush(self) -> None:
         """Send the frames now."""
         self._is_scheduled = False
@@ -59,6 +63,11 @@ class Outgoing:
     def is_blocked(self, stream: int) -> bool:
         """Whether data of a stream waits for its window."""
         return stream in self._blocked
+
+    @property
+    def has_blocked(self) -> bool:
+        """Whether data waits for a window."""
+        return bool(self._blocked)
 
     def drop(self, stream: int) -> None:
         """Do not send the waiting data of a stream, and forget its window."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ostinato.server.store.etcd.freshness import Freshness
+from ostinato.server.store.etcd.freshness import Freshness, Reader
 from ostinato.server.store.hub import Hub
 from ostinato.server.store.log_sqlite import SQLiteLog
 from ostinato.server.store.records import Event, Write
@@ -62,10 +62,10 @@ def _drop_one_event() -> None:
 def _stale_read() -> None:
     """Reads do not wait for what other servers have acknowledged."""
 
-    async def ready(self: Any) -> None:
-        return
+    def ready(self: Any, reader: Reader) -> None:
+        asyncio.get_running_loop().call_soon(reader, None)
 
-    Freshness.wait = ready  # type: ignore[method-assign]
+    Freshness.join = ready  # type: ignore[method-assign]
 
 
 DEFECTS: dict[str, Callable[[], None]] = {

@@ -90,11 +90,13 @@ class Session:
             while operations[-1].outcome != OK or operations[-1].kind != "update":
                 await last.create()
                 await last.update()
+                await self._pace.sleep(self._pace.pause)
             version = operations[-1].version
             for number, api in enumerate(self._apis):
                 reader = self._client(f"reader {number}", self._rng.fork(f"reader {number}"), api)
                 while operations[-1].outcome != OK or operations[-1].client != f"reader {number}":
                     await reader.list_all()
+                    await self._pace.sleep(self._pace.pause)
             await caught_up(watchers[:2], version - 1, self._pace.sleep)
 
 

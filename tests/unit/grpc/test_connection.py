@@ -122,7 +122,34 @@ def test_a_response_may_come_byte_by_byte_with_padding_and_continuations() -> No
         for index in range(len(data)):
             connection.data_received(data[index : index + 1])
         assert await call == b"hello"
+
+    play(scene)
+
+
+def test_a_ping_is_answered_soon_and_a_second_one_at_once() -> None:
+    async def scene(connection: Connection, wire: Wire) -> None:
+        def pongs() -> list[bytes]:
+            return [each[3] for each in wire.frames() if each[:3] == (frames.PING, frames.ACK, 0)]
+
+        connection.data_received(frame(frames.PING, 0, 0, b"12345678"))
+        assert pongs() == []  # not with a write of its own for each call
+        connection.data_received(frame(frames.PING, 0, 0, b"87654321"))
+        assert pongs() == [b"12345678", b"87654321"]
+        connection.data_received(frame(frames.PING, 0, 0, b"lastping"))
+        while len(pongs()) < 3:  # noqa: ASYNC110 - a timer of the connection
+            await asyncio.sleep(0.01)
+        assert pongs()[2] == b"lastping"
+
+    play(scene)
+
+
+def test_a_ping_is_answered_at_once_while_data_waits_for_a_window() -> None:
+    async def scene(connection: Connection, wire: Wire) -> None:
+        call = begin(connection, bytes(100_000))
+        await asyncio.sleep(0)
+        connection.data_received(frame(frames.PING, 0, 0, b"pingping"))
         assert (frames.PING, frames.ACK, 0, b"pingping") in wire.frames()
+        call.cancel()
 
     play(scene)
 
@@ -180,6 +207,50 @@ def test_a_request_that_was_not_sent_completely_has_not_run() -> None:
             ("peer: reset", False),
             ("peer: reset", True),
             ("peer: reset", False),  # waits for a stream
+        ]
+
+    play(scene)
+
+
+def test_each_call_ends_at_its_own_deadline() -> None:
+    async def scene(connection: Connection, wire: Wire) -> None:
+        ended: list[str] = []
+
+        def begun(within: float) -> None:
+            connection.begin("/a/B", HEAD, b"x", within, lambda result: ended.append(str(result)))
+
+        for within in (0.3, 0.1, 0.2):  # the last one waits for a stream
+            begun(within)
+        await asyncio.sleep(0)
+        while len(ended) < 3:  # noqa: ASYNC110 - timers of the connection
+            await asyncio.sleep(0.01)
+        assert ended == [f"/a/B: no response within {within:g} s" for within in (0.1, 0.2, 0.3)]
+        connection.flush()  # frames leave at the end of a turn of the loop, which may be this one
+        assert [each[2] for each in wire.frames() if each[0] == frames.RST_STREAM] == [3, 5, 1]
+        begun(0.05)  # with no other call in progress
+        while len(ended) < 4:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        assert connection._checked_at == float("inf")
+
+    play(scene)
+
+
+def test_a_call_that_is_ended_by_the_end_of_another_ends_once() -> None:
+    async def scene(connection: Connection, wire: Wire) -> None:
+        ended: list[str] = []
+
+        def first(result: object) -> None:
+            ended.append(f"first {result}")
+            connection.abort()
+
+        connection.begin("/a/B", HEAD, b"x", 0.01, first)
+        connection.begin("/a/B", HEAD, b"x", 0.01, lambda result: ended.append(f"second {result}"))
+        while not wire.closed:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.03)
+        assert ended == [
+            "first /a/B: no response within 0.01 s",
+            "second peer: the client closed the connection",
         ]
 
     play(scene)

@@ -20,7 +20,7 @@ from tests.stage.shared_store import start_all, start_servers
 from ostinato.etcd import EtcdClient
 from ostinato.server.controllers.server_endpoints import INTERVAL, LEASE_SECONDS, RELEASE_SECONDS
 from ostinato.server.core import Server
-from ostinato.server.request import Request, Stream
+from ostinato.server.request import Request, Response, Stream
 from ostinato.server.store.etcd.index import EtcdIndex
 from ostinato.server.store.etcd.options import EtcdOptions
 from ostinato.world import Simulation, World
@@ -120,6 +120,36 @@ async def test_the_last_values_of_a_full_range_are_each_allocated_once(apis: lis
     made = await _storm(apis, f"{_DEFAULT}/services", [_service(f"s-{i}", type="ClusterIP") for i in range(270)])
     given = [answer.body["spec"]["clusterIP"] for answer in made if answer.code == 201]
     assert len(given) == len(set(given)) == 253
+
+
+@servers(2)
+async def test_a_get_without_a_task_has_what_another_server_has_acknowledged(apis: list[Api]) -> None:
+    path = f"{_DEFAULT}/configmaps/a"
+
+    def request(**headers: str) -> Request:
+        return Request("GET", path, "", {"authorization": "Bearer admin", **headers})
+
+    async def soon(asked: Request) -> Response | None:
+        later = apis[1].server.handle_now(asked)
+        assert later is not None
+        assert not isinstance(later, Response)
+        answer: asyncio.Future[Response | None] = asyncio.get_running_loop().create_future()
+        later(answer.set_result)
+        return await answer
+
+    assert (await apis[0].post(f"{_DEFAULT}/configmaps", {"metadata": {"name": "a"}})).code == 201
+    for number in range(20):
+        written = await apis[0].merge(path, {"data": {"k": str(number)}})
+        found = await soon(request())
+        assert found is not None
+        assert msgspec.json.decode(found.body) == written.body
+        same = await apis[1].server.handle(request())
+        assert isinstance(same, Response)
+        assert (found.body, list(found.headers)) == (same.body, list(same.headers))
+    assert (await apis[0].delete(path)).code == 200
+    gone = await soon(request())
+    assert gone is not None
+    assert gone.status == 404
 
 
 @servers(2)
@@ -225,6 +255,55 @@ async def test_pages_of_one_list_come_from_both_servers(apis: list[Api]) -> None
         found += [each["metadata"]["name"] for each in page["items"]]
         turn += 1
     assert found == names
+
+
+@needs_etcd
+def test_pages_of_a_list_come_from_a_server_that_was_started_later(etcd: EtcdCluster) -> None:
+    path = f"{_DEFAULT}/configmaps"
+
+    async def test(apis: list[Api]) -> None:
+        names = [f"c-{i:02}" for i in range(30)]
+        objects = [{"metadata": {"name": name, "labels": {"even": str(i % 2 == 0)}}} for i, name in enumerate(names)]
+        await _storm(apis, path, objects)
+        page = (await apis[0].get(f"{path}?limit=7")).body
+        found = [each["metadata"]["name"] for each in page["items"]]
+        version = page["metadata"]["resourceVersion"]
+        exact = f"resourceVersion={version}&resourceVersionMatch=Exact"
+        everything = (await apis[0].get(f"{path}?{exact}")).body
+        for name in names[5:25]:
+            assert (await apis[0].merge(f"{path}/{name}", {"data": {"k": "later"}})).code == 200
+            assert (await apis[0].delete(f"{path}/{name}")).code == 200
+        await apis[0].post(path, {"metadata": {"name": "c-10"}})
+
+        async def later(started: list[Api]) -> None:
+            nonlocal page
+            other = started[0]
+            token = page["metadata"]["continue"]
+            while page["metadata"].get("continue"):
+                page = (await other.get(f"{path}?limit=7&continue={page['metadata']['continue']}")).body
+                assert page["metadata"]["resourceVersion"] == version
+                found.extend(each["metadata"]["name"] for each in page["items"])
+                assert page["metadata"].get("remainingItemCount", 0) == len(names) - len(found)
+            assert found == names
+            assert (await other.get(f"{path}?{exact}")).body == everything
+            some = (await other.get(f"{path}?{exact}&labelSelector=even=True&limit=10")).body
+            assert [each["metadata"]["name"] for each in some["items"]] == names[:20:2]
+            rest = (await other.get(f"{path}?labelSelector=even=True&continue={some['metadata']['continue']}")).body
+            assert [each["metadata"]["name"] for each in rest["items"]] == names[20::2]
+            elsewhere = (await other.get(f"/api/v1/namespaces/kube-system/configmaps?{exact}")).body["items"]
+            assert "c-00" not in {each["metadata"]["name"] for each in elsewhere}
+            index = other.server.index
+            assert isinstance(index, EtcdIndex)
+            await index._client.compact(await index._client.revision())
+            too_old = await other.get(f"{path}?limit=7&continue={token}")
+            assert (too_old.code, too_old.body["reason"]) == (410, "Expired")
+            following = (await other.get(f"{path}?continue={too_old.body['metadata']['continue']}")).body
+            assert [each["metadata"]["name"] for each in following["items"]] == ["c-10", *names[25:]]
+            assert (await other.get(f"{path}?{exact}")).code == 410
+
+        await on_etcd(etcd, 1, "/later", later)
+
+    asyncio.run(on_etcd(etcd, 1, "/later", test))
 
 
 @servers(2)

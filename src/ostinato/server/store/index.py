@@ -16,7 +16,16 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ostinato.server.store.collection import Collection
-from ostinato.server.store.records import NO_CACHE, Compacted, Complete, Describe, Entry, Event, UnusableStore
+from ostinato.server.store.records import (
+    NO_CACHE,
+    Compacted,
+    Complete,
+    Describe,
+    Entry,
+    Event,
+    StoreFailed,
+    UnusableStore,
+)
 from ostinato.world import Clock
 
 if TYPE_CHECKING:
@@ -33,6 +42,8 @@ class Index(ABC):
     """All collections, their history, and the readers that wait for a resourceVersion."""
 
     is_shared = False  # whether other servers write to the same store
+    # Otherwise a server opens all collections at its start, and finds an object that cannot be read then.
+    opens_on_first_use = False
 
     def __init__(self, clock: Clock, version: int) -> None:
         self._clock = clock
@@ -41,6 +52,7 @@ class Index(ABC):
         self.compacted = version  # the history begins after this resourceVersion
         self.failure: str | None = None  # why the last write failed; None once one succeeds
         self.is_full = False  # it failed for lack of space
+        self._unusable = asyncio.Event()  # the index no longer follows its store; see `failed`
         self._order: deque[Collection] = deque()  # the collection of each event in the histories, oldest first
         self._history_bytes = 0  # bytes that the histories retain
         self._shared: deque[Event] = deque()  # the events that cache their encodings
@@ -124,6 +136,18 @@ class Index(ABC):
     async def catch_up(self) -> None:
         """Wait until every write that any server has acknowledged is visible; Timeout if it takes too long."""
 
+    async def failed(self) -> None:
+        """Wait until the index is unusable, and raise StoreFailed: a defect keeps it from following its store.
+
+        It rejects writes from then on; what it shows is older than the store. A restart loads the store again.
+        """
+        await self._unusable.wait()
+        raise StoreFailed(f"the store is unusable: {self.failure}")
+
+    @abstractmethod
+    def when_current(self, reader: Callable[[str | None], None]) -> None:
+        """Like `catch_up`, without a task: call a function once, with None or why it failed."""
+
     @abstractmethod
     async def close(self) -> None:
         """Reject new writes, finish pending ones, close the watchers, and close the store."""
@@ -169,6 +193,15 @@ class Index(ABC):
         if version < self.compacted:
             raise Compacted(self.compacted)
         return collection.select_at(version, prefix, after)
+
+    async def select_past(
+        self, collection: Collection, version: int, prefix: str, after: str, limit: int
+    ) -> tuple[list[Entry], int]:
+        """Like `select_at`, before the history, from a store that has it; and how many there are beyond the limit.
+
+        Compacted if there is none. `limit`: 0 for all.
+        """
+        raise Compacted(self.compacted)
 
     def since(self, collection: Collection, version: int) -> list[Event]:
         """The events after a resourceVersion; Compacted if it is too old."""

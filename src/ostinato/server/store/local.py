@@ -4,6 +4,7 @@
 - Group commit: writes that arrive while a batch is being committed form the next batch.
 - If the log rejects a batch, the batch and all writes queued behind it fail; reads continue, and the next write tries
   again.
+- If a durable batch cannot be applied, which is a defect, the index is unusable: see `Index.failed`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterable
 
 from ostinato.server.store.collection import Collection
 from ostinato.server.store.index import Index
-from ostinato.server.store.records import Conflict, Entry, Event, Log, NoSpace, StoreFailed, Write
+from ostinato.server.store.records import Conflict, Entry, Event, Log, NoSpace, OutcomeUnknown, StoreFailed, Write
 from ostinato.world import Clock
 
 _logger = logging.getLogger(__name__)
@@ -24,19 +25,25 @@ class LocalIndex(Index):
     """The index of one process, and the task that commits its writes in batches (group commit)."""
 
     def __init__(self, log: Log, clock: Clock) -> None:
-        last, objects = log.load()
+        # Those of collections that are not open yet.
+        last, self._loaded = self._load(log)
         self._assigned = max(last, 1)  # last assigned resourceVersion; at least 1, since clients use 0 for "any"
         super().__init__(clock, self._assigned)
         self._log = log
-        self._loaded: dict[str, list[tuple[str, int, bytes]]] = {}  # of collections that are not open yet
-        for collection, key, version, data in objects:
-            self._loaded.setdefault(collection, []).append((key, version, data))
         self._queue: list[tuple[Collection, Event, asyncio.Future[None]]] = []
         self._committing = False
         self._closed = False
         self._finished = self._assigned  # last resourceVersion that is durable or has failed
         self._batch_waiters: list[asyncio.Future[None]] = []  # waiters for the end of the current batch
         self._failures = 0  # batches that failed
+
+    def _load(self, log: Log) -> tuple[int, dict[str, list[tuple[str, int, bytes]]]]:
+        """Return the last resourceVersion and, by collection, the stored objects."""
+        last, objects = log.load()
+        loaded: dict[str, list[tuple[str, int, bytes]]] = {}
+        for collection, key, version, data in objects:
+            loaded.setdefault(collection, []).append((key, version, data))
+        return last, loaded
 
     def _take_loaded(self, collection: Collection) -> Iterable[tuple[str, int, bytes]]:
         return self._loaded.pop(collection.name, ())
@@ -69,6 +76,8 @@ class LocalIndex(Index):
     def _check(self, collection: Collection, key: str, expected: Entry | None) -> Entry | None:
         if self._closed:
             raise StoreFailed("the server is shutting down")
+        if self._unusable.is_set():
+            raise StoreFailed(f"the store is unusable: {self.failure}")
         current = collection.newest(key)
         if current is not expected:
             raise Conflict(current)
@@ -105,8 +114,13 @@ class LocalIndex(Index):
                     self._end_batch(self._fail(batch, error))
                     continue
                 self.failure = None
-                for collection, event, _ in batch:
-                    self._apply(collection, event, alone=len(batch) == 1)
+                try:
+                    for collection, event, _ in batch:
+                        self._apply(collection, event, alone=len(batch) == 1)
+                except Exception as error:
+                    _logger.exception("durable write not applied, restart the server key=%s", event.key)
+                    self._give_up(batch, f"internal error: {type(error).__name__}; see the server log")
+                    return
                 for _, _, done in batch:
                     if not done.done():
                         done.set_result(None)
@@ -130,6 +144,22 @@ class LocalIndex(Index):
         self._queue = []
         return refused[-1][1].version
 
+    def _give_up(self, batch: list[tuple[Collection, Event, asyncio.Future[None]]], reason: str) -> None:
+        """Answer all waiting writes, end the watches, and reject what follows: the index differs from the log."""
+        self._failures += 1
+        for _, _, done in batch:
+            if not done.done():
+                done.set_exception(OutcomeUnknown(reason, timed_out=False))
+        for _, _, done in self._queue:
+            if not done.done():
+                done.set_exception(StoreFailed(reason))
+        self._queue = []
+        self.failure = reason
+        self._unusable.set()
+        for collection in self._collections.values():
+            collection.hub.close()
+        self._end_batch(self._assigned)
+
     async def wait_pending(self) -> None:
         """Wait until every write so far is durable; StoreFailed if one has failed.
 
@@ -145,6 +175,9 @@ class LocalIndex(Index):
 
     async def catch_up(self) -> None:
         """Nothing to wait for: this index acknowledges only what it shows."""
+
+    def when_current(self, reader: Callable[[str | None], None]) -> None:
+        reader(None)
 
     def _end_batch(self, version: int) -> None:
         self._finished = version

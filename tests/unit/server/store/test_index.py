@@ -10,7 +10,7 @@ from ostinato.server.store import index as index_module
 from ostinato.server.store.collection import Collection
 from ostinato.server.store.local import LocalIndex
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.store.records import Compacted, Conflict, Entry, Event, StoreFailed, Write
+from ostinato.server.store.records import Compacted, Conflict, Entry, Event, OutcomeUnknown, StoreFailed, Write
 from ostinato.world import Simulation
 
 
@@ -125,6 +125,37 @@ def test_a_write_on_top_of_one_that_is_not_durable_yet_waits_its_turn() -> None:
         assert [event.previous and event.previous.data for event in shelf.things.history] == [None, b"1"]
 
     shelf.world.run(main())
+
+
+def test_a_durable_write_that_cannot_be_applied_makes_the_index_unusable_and_is_answered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    shelf = Shelf()
+
+    async def main() -> None:
+        await shelf.put("a")
+        failed = asyncio.get_running_loop().create_task(shelf.index.failed())
+        watcher = shelf.things.hub.subscribe()
+        defective = shelf.delete("a")
+        await turn()
+        del shelf.things.entries["a"]  # the defect: the state in memory is not that of the log
+        behind = shelf.put("b")
+        await turn()
+        with pytest.raises(OutcomeUnknown, match="internal error: KeyError; see the server log"):
+            await defective
+        with pytest.raises(StoreFailed, match="internal error"):
+            await behind
+        with pytest.raises(StoreFailed, match="the store is unusable: internal error: KeyError"):
+            await shelf.put("c")
+        with pytest.raises(StoreFailed, match="the store is unusable"):
+            await failed
+        assert watcher.closed
+        assert shelf.things.hub.subscribe().closed
+        await shelf.index.close()
+        assert shelf.log.closed
+
+    shelf.world.run(main())
+    assert "durable write not applied, restart the server key=a" in caplog.text
 
 
 def test_a_write_that_expects_another_version_is_a_conflict_and_takes_no_version() -> None:

@@ -1,6 +1,8 @@
-"""An index that follows an etcd: all changes come from one watch of all keys.
+"""An index that follows an etcd: changes come from one watch of all keys, and from the answers to own writes.
 
 - Own writes and those of other servers are applied in the order of their revisions: every server has the same history.
+- An own write is applied with etcd's answer if it is the next revision, so that its writer need not wait for the watch.
+  After a gap, all up to it come from the watch.
 - The previous state of an event is the one in the index, so the watch does not ask etcd for it.
 - Keys of kinds that are not served yet are kept, undecoded. Other keys are ignored.
 - The watch resumes after the last revision that it has delivered. If etcd has compacted that, all objects are loaded
@@ -33,9 +35,12 @@ _RETRY_SECONDS = 1.0
 class PendingWrite:
     """A write of this server that is under way. Other writes of its key wait for its end."""
 
-    def __init__(self, entry: Entry | None, draft: Draft | None) -> None:
+    def __init__(self, collection: Collection, key: str, entry: Entry | None, draft: Draft | None, epoch: int) -> None:
+        self.collection = collection
+        self.key = key
         self.entry = entry  # None: a deletion
         self.draft = draft
+        self.epoch = epoch  # in which it began
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
 
@@ -49,6 +54,8 @@ class FollowingIndex(Index):
         self._values = values
         self._unopened: Objects = {}  # of collections that are not open yet
         self._writes: dict[bytes, PendingWrite] = {}  # by key in etcd
+        self._answered: dict[int, PendingWrite] = {}  # by revision: own writes that wait for earlier revisions
+        self._epoch = 0  # how often all objects were loaded; a revision may have another meaning after that
         self._stream: WatchStream | None = None
         self._watch: Watch | None = None
         self._is_outdated = False  # the state cannot be followed: all objects have to be loaded
@@ -112,8 +119,32 @@ class FollowingIndex(Index):
             if revision > seen:
                 self._take(event, now)
         self.version = max(self.version, revision)
+        self._take_answered(now)
         self._wake()
         self._compact()
+
+    def _confirm(self, write: PendingWrite, revision: int) -> None:
+        """Take the answer to an own write, which etcd has made at a revision of its own."""
+        if write.epoch == self._epoch and revision > self.version:
+            self._answered[revision] = write
+            if revision == self.version + 1:
+                self._take_answered(self._clock.monotonic())
+                self._wake()
+
+    def _take_answered(self, now: float) -> None:
+        """Apply the own writes that follow the state without a gap; not while it is loaded."""
+        answered = self._answered
+        while answered and not self._is_outdated:
+            version = self.version + 1
+            write = answered.pop(version, None)
+            if write is None:
+                return
+            collection, key, entry = write.collection, write.key, write.entry
+            previous = collection.entries.get(key)
+            if entry is not None:
+                assert write.draft is not None
+                entry.version, entry.data = version, write.draft.data(version)
+            self._apply(collection, Event(key, version, entry, previous, now))
 
     def _take(self, event: EtcdEvent, now: float) -> None:
         kv = event.kv
@@ -159,6 +190,8 @@ class FollowingIndex(Index):
             collection.hub.notify(event)
         self._unopened = {name: found for name, found in objects.items() if name not in self._collections}
         self.version = revision
+        self._epoch += 1
+        self._answered.clear()
         self.drop_history()
         self._is_outdated = self._has_gone_back = False
         for collection in self._collections.values():

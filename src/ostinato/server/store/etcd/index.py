@@ -1,9 +1,9 @@
 """etcd index: one of any number of servers that write to an etcd.
 
 - A write is a transaction that compares the object's mod_revision with the one that the writer knows. It is
-  acknowledged when etcd has confirmed it and its event has been applied: the next read on this server sees it.
-- The event of an own write comes from the watch too, as those of other servers. So there is one order, and one place
-  where state changes; a value that is known already is not decoded.
+  acknowledged when etcd has confirmed it and it has been applied: the next read on this server sees it.
+- An own write is applied after all earlier revisions: with etcd's answer or with its event, whichever comes first. A
+  value that is known already is not decoded.
 - Reads may be behind other servers; `catch_up` waits until they are not.
 """
 
@@ -23,6 +23,7 @@ from ostinato.server.store.etcd.following import FollowingIndex, PendingWrite
 from ostinato.server.store.etcd.freshness import Freshness
 from ostinato.server.store.etcd.layout import EVENTS, RESTORING, Layout
 from ostinato.server.store.etcd.options import PROTOBUF, EtcdOptions
+from ostinato.server.store.etcd.past import Range, read_past
 from ostinato.server.store.etcd.transactions import WRITE_SECONDS, Changed, Transactions
 from ostinato.server.store.etcd.values import Values
 from ostinato.server.store.records import Conflict, Entry, OutcomeUnknown, StoreFailed, UnusableStore
@@ -91,10 +92,8 @@ class EtcdIndex(FollowingIndex):
         if collection.name == EVENTS:
             ttl = self._event_ttl
         version = 0 if expected is None else expected.version
-        write = PendingWrite(entry, draft)
-        done = await self._commit(
-            collection, entry.key, key, write, self._transactions.put(key, draft.value, version, ttl)
-        )
+        write = PendingWrite(collection, entry.key, entry, draft, self._epoch)
+        done = await self._commit(key, write, self._transactions.put(key, draft.value, version, ttl))
         if not entry.version:  # a later state was loaded instead of its event
             entry.version, entry.data = done, draft.data(done)
         return entry
@@ -102,8 +101,8 @@ class EtcdIndex(FollowingIndex):
     async def delete(self, collection: Collection, key: str, expected: Entry) -> int:
         place = self._layout.key(collection.name, key)
         await self._check(collection, place, key, expected)
-        write = PendingWrite(None, None)
-        return await self._commit(collection, key, place, write, self._transactions.delete(place, expected.version))
+        write = PendingWrite(collection, key, None, None, self._epoch)
+        return await self._commit(place, write, self._transactions.delete(place, expected.version))
 
     async def _check(self, collection: Collection, place: bytes, key: str, expected: Entry | None) -> None:
         """Wait for an earlier write of the same object, and check that its state is the expected one."""
@@ -115,23 +114,19 @@ class EtcdIndex(FollowingIndex):
         if current is not expected:
             raise Conflict(current)
 
-    async def _commit(
-        self,
-        collection: Collection,
-        key: str,
-        place: bytes,
-        write: PendingWrite,
-        transaction: Coroutine[Any, Any, int | Changed],
-    ) -> int:
-        """Make a write, and wait until the index has its event, or the reason of the conflict."""
+    async def _commit(self, place: bytes, write: PendingWrite, transaction: Coroutine[Any, Any, int | Changed]) -> int:
+        """Make a write, and wait until the index has it, or the reason of the conflict."""
+        collection, key = write.collection, write.key
         expected, known = collection.entries.get(key), self.version
         self._writes[place] = write
+        result: int | Changed = 0
         try:
             result = await transaction
             if isinstance(result, int) and result <= known:
                 await self.start_over(result - 1)
                 raise OutcomeUnknown("etcd has lost writes", timed_out=False)
             if isinstance(result, int):
+                self._confirm(write, result)
                 await self._reach(result)
                 self._values.forget(place)
                 self.failure, self.is_full = None, False
@@ -144,6 +139,8 @@ class EtcdIndex(FollowingIndex):
             raise
         finally:
             del self._writes[place]
+            if isinstance(result, int):
+                self._answered.pop(result, None)
             write.ended.set_result(None)
         current = collection.entries.get(key)
         if current is expected:
@@ -155,11 +152,16 @@ class EtcdIndex(FollowingIndex):
         """Wait until the index has a revision that etcd has reached."""
         if revision <= self.version:
             return
+        reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        timer = self._clock.timer(WRITE_SECONDS, _expire, reached)
+        self._waiting.append((revision, reached))
         try:
-            async with self._clock.timeout(WRITE_SECONDS):
-                await super().wait_for(revision)
-        except TimeoutError:
-            raise OutcomeUnknown("the watch of etcd is delayed", timed_out=True) from None
+            await reached
+        except (asyncio.CancelledError, OutcomeUnknown):
+            self._waiting = [each for each in self._waiting if each[1] is not reached]
+            raise
+        finally:
+            timer.cancel()
 
     def is_outdated(self, collection: Collection, key: str) -> bool:
         return self._values.is_outdated(self._layout.key(collection.name, key))
@@ -169,9 +171,18 @@ class EtcdIndex(FollowingIndex):
     async def catch_up(self) -> None:
         await self._freshness.wait()
 
+    def when_current(self, reader: Callable[[str | None], None]) -> None:
+        self._freshness.join(reader)
+
     async def wait_pending(self) -> None:
         """Wait until the state is not older than that of any server: a rejection may be based on an older one."""
         await self._freshness.wait()
+
+    async def select_past(
+        self, collection: Collection, version: int, prefix: str, after: str, limit: int
+    ) -> tuple[list[Entry], int]:
+        wanted = Range(collection, prefix, after, limit)
+        return await read_past(self._client, self._layout, self._values, self._clock, wanted, version)
 
     async def wait_for(self, version: int) -> None:
         if version > self.version:
@@ -241,3 +252,8 @@ class EtcdIndex(FollowingIndex):
         for collection in self._collections.values():
             collection.hub.close()
         await self._client.close()
+
+
+def _expire(reached: asyncio.Future[None]) -> None:
+    if not reached.done():
+        reached.set_exception(OutcomeUnknown("the watch of etcd is delayed", timed_out=True))

@@ -68,7 +68,19 @@ class Values:
         return b'{"kind":%b,"apiVersion":%b,%b' % (_encode(stored.kind), _encode(stored.api_version), data[1:])
 
     def read(self, collection: Collection, key: bytes, value: bytes, version: int) -> bytes:
-        """The data of an entry; UnusableStore if the value cannot be read."""
+        """The data of an entry; UnusableStore if the value cannot be read. Notes whether it is outdated."""
+        data, is_outdated = self._read(collection, key, value, version)
+        if is_outdated:
+            self._outdated.add(key)
+        else:
+            self._outdated.discard(key)
+        return data
+
+    def read_past(self, collection: Collection, key: bytes, value: bytes, version: int) -> bytes:
+        """Like `read`, of a value that may have been replaced."""
+        return self._read(collection, key, value, version)[0]
+
+    def _read(self, collection: Collection, key: bytes, value: bytes, version: int) -> tuple[bytes, bool]:
         name = key.decode()
         value, is_outdated = self._encryption.decrypt(collection.name, name, value, key)
         stored = self._layout.stored(collection.name)
@@ -81,10 +93,6 @@ class Values:
         if stored is not None:
             wanted = self._protobuf and stored.media == "protobuf"
             is_outdated = is_outdated or is_protobuf != wanted or obj.get("apiVersion") != stored.api_version
-        if is_outdated:
-            self._outdated.add(key)
-        else:
-            self._outdated.discard(key)
         if obj.get("apiVersion") == definitions.VERSION:
             obj = definitions.from_v1beta1(obj)
         metadata.pop("selfLink", None)
@@ -95,7 +103,7 @@ class Values:
         version_ = obj.pop("apiVersion", "")
         data = {"apiVersion": version_} if custom else {}
         data |= {"metadata": {field: metadata[field] for field in order}, **obj}
-        return _encode(data if collection.complete is None else collection.complete(data))
+        return _encode(data if collection.complete is None else collection.complete(data)), is_outdated
 
     def is_outdated(self, key: bytes) -> bool:
         """Whether the value would be written in another form now: another provider, media type or API version."""

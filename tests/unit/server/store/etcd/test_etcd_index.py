@@ -19,8 +19,9 @@ from ostinato.api.errors import Timeout
 from ostinato.etcd import EtcdClient, Unavailable
 from ostinato.server.store.collection import Collection
 from ostinato.server.store.etcd import index as etcd_index
-from ostinato.server.store.etcd import objects
+from ostinato.server.store.etcd import objects, past
 from ostinato.server.store.etcd.compaction import Compactor
+from ostinato.server.store.etcd.following import PendingWrite
 from ostinato.server.store.etcd.index import EtcdIndex
 from ostinato.server.store.etcd.layout import Layout
 from ostinato.server.store.etcd.options import EtcdOptions
@@ -356,13 +357,13 @@ def test_a_reader_does_not_join_a_question_that_is_under_way(
     async def play(site: Site) -> None:
         async with site.server() as one:
             asked: list[int] = []
-            ask = one.client.revision
+            ask = one.client.ask_revision
 
-            async def counted(**options: Any) -> int:
+            def counted(*arguments: Any) -> bool:
                 asked.append(1)
-                return await ask(**options)
+                return ask(*arguments)
 
-            monkeypatch.setattr(one.client, "revision", counted)
+            monkeypatch.setattr(one.client, "ask_revision", counted)
             loop = asyncio.get_running_loop()
             first = [loop.create_task(one.index.catch_up()) for _ in range(50)]
             while not asked:  # noqa: ASYNC110 - turns of the loop
@@ -370,6 +371,122 @@ def test_a_reader_does_not_join_a_question_that_is_under_way(
             second = [loop.create_task(one.index.catch_up()) for _ in range(50)]
             await asyncio.gather(*first, *second)
             assert len(asked) == 2
+
+    run(cluster, play)
+
+
+class Held:
+    """A watch whose batches the test delivers."""
+
+    def __init__(self, index: EtcdIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._batches: list[Any] = []
+        self._receive = index._receive
+        self._is_open = False
+        monkeypatch.setattr(index, "_receive", self._take)
+
+    def _take(self, batch: Any) -> None:
+        if self._is_open:
+            self._receive(batch)
+        else:
+            self._batches.append(batch)
+
+    def release(self) -> None:
+        self._is_open = True
+        for batch in self._batches:
+            self._receive(batch)
+
+
+def test_an_own_write_needs_no_event_if_it_is_the_next_revision(
+    cluster: EtcdCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def play(site: Site) -> None:
+        async with site.server() as one:
+            held = Held(one.index, monkeypatch)
+            before = one.index.version
+            first = await one.put("n/a", "1")
+            await one.put("n/a", "2")
+            await asyncio.gather(*(one.put(f"n/{number}", "x") for number in range(20)))
+            last = await one.delete("n/a")
+            assert last == one.index.version
+            assert (await one.client.revision()) == last
+            held.release()  # all of it is known
+            events = one.index.since(one.maps, before)
+            assert [event.version for event in events] == list(range(first.version, last + 1))
+            assert [event.key for event in events[:2]] == ["n/a", "n/a"]
+            assert events[-1].entry is None
+            assert len(shown(one.maps)) == 20
+
+    run(cluster, play)
+
+
+def test_an_own_write_after_one_of_another_server_waits_for_its_event(
+    cluster: EtcdCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def play(site: Site) -> None:
+        async with site.server() as one, site.server() as other:
+            before = one.index.version
+            held = Held(one.index, monkeypatch)
+            theirs = await other.put("n/theirs", "1")
+            writes = [asyncio.ensure_future(one.put(f"n/{number}", "x")) for number in range(5)]
+            while (await one.client.revision()) < theirs.version + 5:  # noqa: ASYNC110 - of etcd
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.05)
+            assert not any(write.done() for write in writes)
+            assert one.index.version == before
+            held.release()
+            await asyncio.gather(*writes)
+            events = one.index.since(one.maps, before)
+            assert [event.version for event in events] == list(range(theirs.version, theirs.version + 6))
+            assert events[0].key == "n/theirs"
+            assert not one.index._answered
+
+    run(cluster, play)
+
+
+def test_the_answer_to_a_write_is_not_applied_to_a_state_that_was_loaded_since(cluster: EtcdCluster) -> None:
+    async def play(site: Site) -> None:
+        async with site.server() as one:
+            index, before = one.index, one.index.version
+            values = index._values
+            body = b'{"metadata":{"name":"a","namespace":"n","resourceVersion":"%d"}}' % values.placeholder
+            draft = values.draft(one.maps, b"/k", body)
+            for epoch, outdated in ((index._epoch - 1, False), (index._epoch, True)):
+                entry = Entry("n/a", 0, b"", {}, {"k": ""}, "u")
+                index._is_outdated = outdated
+                index._confirm(PendingWrite(one.maps, "n/a", entry, draft, epoch), before + 1)
+                assert index.version == before
+                assert shown(one.maps) == {}
+            index._answered.clear()
+            index._is_outdated = False
+
+    run(cluster, play)
+
+
+def test_the_past_is_read_in_pages_up_to_the_limit(cluster: EtcdCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play(site: Site) -> None:
+        monkeypatch.setattr(past, "_PAGE", 3)
+        async with site.server() as one:
+            for number in range(10):
+                await one.put(f"n/{number}", str(number))
+            await one.put("other/a", "x")
+            version = one.index.version
+            await one.put("n/3", "new")
+            await one.delete("n/4")
+            await site.client.put(f"{site.prefix}/configmaps/n/5".encode(), b"damaged")
+            await one.index.catch_up()
+            newest = one.index.version
+
+            async def read(*arguments: Any) -> tuple[dict[str, str], int]:
+                entries, beyond = await one.index.select_past(one.maps, *arguments)
+                return {entry.key: entry.fields["k"] for entry in entries}, beyond
+
+            assert await read(version, "n/", "", 0) == ({f"n/{number}": str(number) for number in range(10)}, 0)
+            assert await read(version, "n/", "n/2", 5) == ({f"n/{number}": str(number) for number in range(3, 8)}, 2)
+            assert await read(version, "n/", "n/9", 5) == ({}, 0)
+            assert await read(version, "", "n/8", 0) == ({"n/9": "9", "other/a": "x"}, 0)
+            assert await read(newest, "n/", "n/2", 2) == ({"n/3": "new", "n/6": "6"}, 3)
+            outdated = one.index.is_outdated(one.maps, "n/3")
+            assert outdated is False
 
     run(cluster, play)
 
