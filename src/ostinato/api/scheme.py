@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -56,16 +57,14 @@ class Scheme:
         - `lazy`: functions that load the class of a kind on first use.
         """
         self.name = name
-        self._lazy = dict(lazy or {})  # known kinds that are not loaded; moved to _types when loaded
+        self._known = lazy or {}
+        self._lazy = dict(self._known)  # known kinds that are not loaded; moved to _types when loaded
         self._types: dict[GroupVersionKind, Kind] = {}
         self._gvks: dict[Kind, list[GroupVersionKind]] = {}  # in the order of registration
         self._unversioned: dict[str, Kind] = {}
-        self._versions: dict[str, list[str]] = {}  # by group, in the order of registration
         self._preferred: dict[str, tuple[str, ...]] = {}
         self._conversions: dict[Kind, dict[Kind, Callable[[Any], Any]]] = {}
         self._field_labels: dict[GroupVersionKind, FieldLabels] = {}
-        for gvk in self._lazy:
-            self._observe(gvk)
 
     def register(self, cls: Kind, gvk: GroupVersionKind | None = None) -> None:
         """Register a class. `gvk`: the kind. Defaults to that of the class."""
@@ -233,6 +232,16 @@ class Scheme:
         gvks = self._gvks.setdefault(cls, [])
         if gvk not in gvks:
             gvks.append(gvk)
+
+    @cached_property
+    def _versions(self) -> dict[str, list[str]]:
+        """By group, in the order of registration."""
+        found: dict[str, list[str]] = {}
+        for gvk in self._known:
+            versions = found.setdefault(gvk.group, [])
+            if gvk.version not in versions:
+                versions.append(gvk.version)
+        return found
 
     def _observe(self, gvk: GroupVersionKind) -> None:
         versions = self._versions.setdefault(gvk.group, [])

@@ -18,10 +18,11 @@ CONTROLS: Final = bytes({*range(32), 127} - {ord("\t")})
 _NAME_WITH_SPACE: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+[ \t][^:]*:")
 _MAX_LENGTH_DIGITS: Final = 18
 _MAX_SHOWN: Final = 128  # characters of a malformed line in a message
-_MAX_CACHED_LINES: Final = 512
+_MAX_CACHED_LINES: Final = 4096
 _MAX_CACHED_LINE: Final = 128  # characters
 
 _lines: dict[str, tuple[str, str]] = {}  # parsed lines: most fields of most messages are the same
+_UNIQUE: Final = ("audit-id", "content-length")  # fields that differ from message to message
 
 Headers = dict[str, str]
 Repeated = Mapping[str, list[str]]
@@ -90,7 +91,7 @@ def _parse_line(line: str) -> tuple[str, str]:
         text = line[:_MAX_SHOWN].encode("utf-8", "surrogateescape")
         raise InvalidHttp(f"malformed MIME header line: {shown(text)}", detail=detail)
     field = name.lower(), value.strip(" \t")
-    if len(line) <= _MAX_CACHED_LINE:
+    if len(line) <= _MAX_CACHED_LINE and field[0] not in _UNIQUE:
         if len(_lines) >= _MAX_CACHED_LINES:
             _lines.clear()
         _lines[line] = field

@@ -76,8 +76,11 @@ class RequestFields:
             self.websocket = "upgrade" in options and self.headers.get("upgrade", "").lower() == "websocket"
 
 
-# A client sends the same fields with nearly every request that has no body.
-_cached_fields = lru_cache(maxsize=512)(lambda data, http_1_0: RequestFields(data, http_1_0=http_1_0))
+# A client sends the same fields with nearly every request, except for the length of the body. Nodes of one machine
+# share connections, and each has an identity: there may be thousands.
+_cached_fields = lru_cache(maxsize=4096)(lambda data, http_1_0: RequestFields(data, http_1_0=http_1_0))
+_LENGTH: Final = b"\r\nContent-Length: "
+_MAX_LENGTH_DIGITS: Final = 9
 
 
 class RequestHead(msgspec.Struct):
@@ -109,7 +112,20 @@ def parse_head(data: bytes) -> RequestHead:
     if "%" in path and _BAD_ESCAPE.search(path):
         raise InvalidHttp("invalid URL escape")
     http_1_0 = minor == b"0"
-    fields = _cached_fields(lines, http_1_0) if len(lines) <= _MAX_CACHED else RequestFields(lines, http_1_0=http_1_0)
+    if len(lines) > _MAX_CACHED:
+        return _head(method, path, query, RequestFields(lines, http_1_0=http_1_0), http_1_0)
+    common, found, length = lines.rpartition(_LENGTH)
+    if found and len(length) <= _MAX_LENGTH_DIGITS and length.isdigit():  # it is the last field
+        fields = _cached_fields(common, http_1_0)
+        if "content-length" not in fields.headers and not fields.chunked:
+            head = _head(method, path, query, fields, http_1_0)
+            head.headers = {**fields.headers, "content-length": length.decode()}
+            head.length = int(length)
+            return head
+    return _head(method, path, query, _cached_fields(lines, http_1_0), http_1_0)
+
+
+def _head(method: bytes, path: str, query: str, fields: RequestFields, http_1_0: bool) -> RequestHead:
     return RequestHead(
         method.decode(),
         path,

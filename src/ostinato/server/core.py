@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
-from ipaddress import IPv4Network
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -47,13 +46,14 @@ from ostinato.server.flow.turns import Turns
 from ostinato.server.node_agents.endpoint import NodeAgents
 from ostinato.server.publish import PROFILES, Health, Issuer, Metrics, Publisher, ZPages
 from ostinato.server.refusal import TIMED_OUT, refusal
-from ostinato.server.request import Answer, Request, Response, text_response
+from ostinato.server.request import Answer, Later, Request, Response, text_response
 from ostinato.server.request.context import Context, Handler
+from ostinato.server.request.known_applies import KnownApplies
 from ostinato.server.request.list_body import ListCache
 from ostinato.server.request.options import boolean
 from ostinato.server.request.route import Route, parse
 from ostinato.server.request.warning import warning_headers
-from ostinato.server.resources.core.services.addresses import RANGE
+from ostinato.server.resources.core.services.addresses import RANGE, USED_BY_NAME, Network
 from ostinato.server.resources.core.services.locator import ServiceLocator
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
@@ -96,12 +96,14 @@ class Server:
         front_proxy: FrontProxy = FrontProxy(),  # noqa: B008 - frozen
         event_ttl: float = EVENT_TTL,
         flags: Mapping[str, str] = MappingProxyType({}),
+        applies: KnownApplies | None = None,
     ) -> None:
-        """`flags`: the command line, for /flagz."""
+        """`flags`: the command line, for /flagz. `applies`: results that servers in the same situations share."""
         self.world = world
         self.turns = Turns(world.clock.monotonic)
         self.lane = HeavyLane(world, self.turns)
         self.lists = ListCache()
+        self._applies = applies
         self.index = store if isinstance(store, Index) else LocalIndex(store, world.clock)
         self.registry = Registry(self.index, world)
         locate = ServiceLocator(self.registry).locate
@@ -140,12 +142,13 @@ class Server:
                 **component_status.HANDLERS,
             }
         )
-        self._waits = self.auditor is not None or self.index.is_shared  # whether no request is handled at once
         events = self.registry.get("", "v1", "events")
         assert events is not None
         assert events.collection is not None
         # A shared store has leases of its own.
         self._expiry = None if self.index.is_shared else Expiry(self.index, events.collection, world.clock, event_ttl)
+        for group, name in USED_BY_NAME:  # so that the index has them
+            self.registry.get(group, "v1", name)
         self._service_repair = ServiceRepair(self.index, world)
         self._endpoints = ServerEndpoints(world, self.index, self.registry)
         self._definitions = self.registry.get("apiextensions.k8s.io", "v1", "customresourcedefinitions")
@@ -161,15 +164,16 @@ class Server:
         }
         self._derived = DerivedState(
             self.index,
-            [
-                (resource.collection, self._settles[resource.group_resource])
-                for resource in self.registry
-                if resource.collection is not None and resource.group_resource in self._settles
-            ],
+            (
+                (resource.collection, settle)
+                for name, settle in self._settles.items()
+                for resource in self.registry.of_any_version(name)
+                if resource.collection is not None
+            ),
         )
         self._access = RequestAuthorization(self.authenticator, self.authorizer, self.flow, self._derived, self.auditor)
         self._custom_resources: CustomResources | None = None  # loaded with the first definition
-        self._builtin_groups = frozenset(resource.gvr.group for resource in self.registry)
+        self._builtin_groups = self.registry.groups
 
     async def start(
         self,
@@ -178,7 +182,7 @@ class Server:
         *,
         tracks_tokens: bool = False,
         asks_kubelets: bool = False,
-        service_range: IPv4Network = RANGE,
+        service_ranges: Sequence[Network] = (RANGE,),
         bootstrapped: bool = False,
         shares_address: bool = False,
     ) -> None:
@@ -187,13 +191,14 @@ class Server:
         `tracks_tokens`: record in a ConfigMap since when the use of Secret-based tokens is tracked, for
         kube-controller-manager.
         `asks_kubelets`: grant this server's own user access to the agents of nodes.
-        `service_range`: range of the cluster IPs, if the store has none yet.
+        `service_ranges`: ranges of the cluster IPs, if the store has none yet: one of each IP family, that of the
+        default family first. A store with a range of one family gets that of the other.
         `shares_address`: other processes serve there as well, and stay when this one stops.
         `bootstrapped`: the store has all bootstrap objects, unchanged, of a server with the same arguments.
         """
         self.guard.serve(port)
         if not bootstrapped:
-            about = ServerFacts(address, port, tracks_tokens, asks_kubelets, service_range)
+            about = ServerFacts(address, port, tracks_tokens, asks_kubelets, service_ranges)
             await bootstrap(self.world, self.index, self.registry, about)
             self.flow.reload()
         await self._service_repair.start()
@@ -218,15 +223,36 @@ class Server:
             self.dispatcher.add(handlers)
             self.registry.add(resource)
 
-    def handle_now(self, request: Request) -> Response | None:
-        """Handle a get of one object without waiting; None if it has to wait, and for all other requests.
+    def handle_now(self, request: Request) -> Response | Later | None:
+        """Handle a get of one object without a task; None if that is not possible, and for all other requests.
 
         The stages and the response are those of `handle`, without a task and a seat. Before it returns None it changes
-        nothing but the request's own attributes, so that `handle` can start over.
+        nothing but the request's own attributes, so that `handle` can start over. With a store that has other writers
+        the response comes later, once everything acknowledged is effective here.
         """
-        if self._waits or (route := _route_of_get(request)) is None:
+        if self.auditor is not None or (route := _route_of_get(request)) is None:
             return None
+        if self.index.is_shared:
+            return partial(self._get_later, request, route)
         return self._get_now(request, route, self.turns.began)
+
+    def _get_later(self, request: Request, route: Route, answered: Callable[[Response | None], None]) -> None:
+        self.index.when_current(partial(self._get_current, request, route, self.turns.began, answered))
+
+    def _get_current(
+        self,
+        request: Request,
+        route: Route,
+        began: float,
+        answered: Callable[[Response | None], None],
+        problem: str | None,
+    ) -> None:
+        """Answer a get. `handle` reports a problem, to those who may know."""
+        response = None
+        if problem is None and not self._derived.is_reconciling:
+            response = self._get_now(request, route, began)
+        request.was_tried = response is None
+        answered(response)
 
     async def _get_fresh(self, request: Request) -> Response | None:
         """Like `handle_now`, for a store with other writers, once everything acknowledged is effective here."""
@@ -265,7 +291,7 @@ class Server:
 
     async def handle(self, request: Request) -> Answer:
         """Answer a request. Raises nothing but cancellation."""
-        if self.index.is_shared and self.auditor is None:
+        if self.index.is_shared and self.auditor is None and not request.was_tried:
             response = await self._get_fresh(request)
             if response is not None:
                 return response
@@ -377,7 +403,9 @@ class Server:
         if resource.warnings:
             request.warnings.extend(resource.warnings)
             request.annotate("k8s.io/deprecated", "true")
-        return Context(self.world, self.index, request, route, resource, self.admission, self.lane, self.lists)
+        return Context(
+            self.world, self.index, request, route, resource, self.admission, self.lane, self.lists, self._applies
+        )
 
     async def _settle_definitions(self) -> None:
         """Reconcile the served custom resources; the controller is loaded with the first definition."""

@@ -61,6 +61,11 @@ class DerivedState:
                 await asyncio.shield(self._task)
 
     @property
+    def is_reconciling(self) -> bool:
+        """Whether writes that the index has are not effective yet."""
+        return self._task is not None
+
+    @property
     def age(self) -> int:
         """Grows with each change of the state that requests are decided on."""
         return self._index.version + self._reconciled

@@ -56,7 +56,7 @@ async def test_a_get_of_an_object_is_handled_synchronously_with_the_response_of_
             now = api.server.handle_now(Request("GET", path, "", headers))
             later = await api.server.handle(Request("GET", path, "", headers))
             assert isinstance(later, Response)
-            assert now is not None
+            assert isinstance(now, Response)
             assert now.status == status
             found = (now.status, now.body, now.content_type, list(now.headers))
             assert found == (later.status, later.body, later.content_type, list(later.headers))
@@ -73,7 +73,7 @@ async def test_an_internal_error_is_reported_synchronously(api: Api) -> None:
 
     api.server.dispatcher.verb_of = broken  # type: ignore[assignment]
     answer = api.server.handle_now(Request("GET", f"{MAPS}/a", "", {"authorization": "Bearer admin"}))
-    assert answer is not None
+    assert isinstance(answer, Response)
     assert answer.status == 500
     assert b"internal error; see the server log" in answer.body
 

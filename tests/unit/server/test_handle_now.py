@@ -77,6 +77,7 @@ def test_a_synchronous_response_is_that_of_handle() -> None:
         early = server.handle_now(request)
         if early is None:
             return
+        assert isinstance(early, Response)
         answered.append(early.status)
         late = await server.handle(again)
         assert isinstance(late, Response), case
@@ -102,10 +103,10 @@ def test_a_synchronous_response_has_the_object_that_was_authorized() -> None:
         server = await started(world)
         for target in ("/api/v1/namespaces/mine/namespaces/victim", "/api/v1/namespaces/mine/nodes/a"):
             refused = server.handle_now(request_of(Case("admin", "GET", target)))
-            assert refused is not None
+            assert isinstance(refused, Response)
             assert refused.status == 404
         found = server.handle_now(request_of(Case("admin", "GET", "/api/v1/namespaces/mine/configmaps/a")))
-        assert found is not None
+        assert isinstance(found, Response)
         assert json.loads(found.body)["metadata"]["namespace"] == "mine"
         await server.close()
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ostinato.api.protobuf.tables import META
+from ostinato.api.text.short_cache import short_cache
 from ostinato.api.time import Duration, MicroTime, Time, TimeError
 from ostinato.api.wire.json import DecodeError
 
@@ -90,8 +91,13 @@ def _int_or_string_fields(value: Any) -> dict[str, Any]:
 
 
 def _time_fields(value: Any) -> dict[str, Any]:
-    moment = Time.parse(value) if value is not None else None
-    return {} if moment is None or moment.is_zero else {"seconds": moment.to_unix()[0], "nanos": 0}
+    return {} if value is None else _fields_of_time(value)
+
+
+@short_cache(256)  # objects have the same time several times, and those of a moment have the same
+def _fields_of_time(text: str) -> dict[str, Any]:
+    moment = Time.parse(text)
+    return {} if moment.is_zero else {"seconds": moment.to_unix()[0], "nanos": 0}
 
 
 def _micro_time_fields(value: Any) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def _double(value: Any) -> bytes:
 
 
 def _write_fields(steps: tuple[_Step, ...], value: Any) -> bytes:
-    if not isinstance(value, Mapping):
+    if type(value) is not dict and not isinstance(value, Mapping):
         raise TypeError(f"{type(value).__name__} instead of an object")
     out = bytearray()
     for what, name, key, write, absent in steps:

@@ -64,6 +64,8 @@ def _sets_any(struct: msgspec.Struct) -> bool:
 
 def _omit_in_value(value: Any, info: TypeInfo) -> Any:
     if isinstance(value, msgspec.Struct):
+        if info.type is type(value):  # the usual case
+            return _omit(value, info.type)
         known = (each.type for each in (info, *info.variants) if each.form == "struct")
         return _omit(value, next((cls for cls in known if class_of(cls) is type(value)), type(value)))
     if hasattr(type(value), "__dataclass_fields__"):

@@ -14,7 +14,7 @@ from ostinato.http.encoding import field_lines, request_line
 
 Header = tuple[str, str]
 
-_MAX_CACHED: Final = 256
+_MAX_CACHED: Final = 4096  # nodes of one process share a transport, and each has a header of its own
 _OF_THE_CONNECTION: Final = ("host", "content-length", "transfer-encoding")  # set here, never taken from a request
 _WITHOUT_BODY: Final = ("GET", "HEAD")
 
@@ -44,11 +44,13 @@ class RequestHeads:
         except ValueError as error:
             raise ValueError(f"{request.method} {request.path!r}: {error}") from None
         headers = tuple(request.headers)
-        if credential is not self._credential or len(self._written) > _MAX_CACHED:
+        if credential is not self._credential:
             self._credential = credential
             self._written.clear()
         written = self._written.get(headers)
         if written is None:
+            if len(self._written) >= _MAX_CACHED:
+                del self._written[next(iter(self._written))]
             written = self._written[headers] = self._write(request, credential)
         body = request.body
         if not isinstance(body, bytes):

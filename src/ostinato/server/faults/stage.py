@@ -13,7 +13,7 @@ from contextlib import aclosing
 from typing import Any, Protocol, cast
 
 from ostinato.server.faults.operation import Operation, operation_of
-from ostinato.server.request import Answer, Request, Response, Stream
+from ostinato.server.request import Answer, Later, Request, Response, Stream
 from ostinato.server.request.route import parse
 from ostinato.world import World
 
@@ -24,7 +24,7 @@ class Core(Protocol):
     @property
     def world(self) -> World: ...
 
-    def handle_now(self, request: Request) -> Response | None: ...
+    def handle_now(self, request: Request) -> Response | Later | None: ...
 
     async def handle(self, request: Request) -> Answer: ...
 

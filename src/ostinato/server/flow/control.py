@@ -124,8 +124,10 @@ class FlowControl:
 
     def classify(self, request: Request, user: User, route: Route | None) -> Flow:
         """Determine the flow of an authenticated request."""
-        if route is None:
-            key: Any = (user.name, user.groups, request.method, request.path)
+        if not self._settings.enabled:  # the mandatory schemas, which depend on the user alone
+            key: Any = (user.name, user.groups)
+        elif route is None:
+            key = (user.name, user.groups, request.method, request.path)
         else:
             key = (user.name, user.groups, route.namespace, route.endpoint)
         flow = self._flows.get(key)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from ostinato.api.errors import RequestEntityTooLarge, Timeout, Unknown
@@ -60,7 +61,7 @@ class Connection(ResponseWriter):
         self._head: RequestHead | None = None  # of the current request
         self._body: RequestBody | None = None  # of the current request, unless it was received with its head
         self._body_waiter: asyncio.Future[None] | None = None  # resolved when the body is complete
-        self._task: asyncio.Task[None] | None = None  # handles the current request
+        self._task: asyncio.Task[None] | _Waiting | None = None  # handles the current request
         self._frames: websocket.FrameReader | None = None  # of a stream over WebSocket
         self._upgraded: UpgradedConnection | None = None  # after an upgrade
         self._reading = True  # the transport is not paused
@@ -250,6 +251,27 @@ class Connection(ResponseWriter):
             line=self._line,
         )
         answer = None if length or self._body is not None else self._core.handle_now(request)
+        if answer is None or isinstance(answer, Response):
+            self._respond(head, request, answer)
+        elif self._turns.contended:
+            self._respond(head, request, None)  # each step in its turn
+        else:
+            self._task = _WAITING
+            answer(partial(self._answered, head, request))
+
+    def _answered(self, head: RequestHead, request: Request, answer: Response | None) -> None:
+        """Continue with a request whose response came later."""
+        self._task = None
+        if self._lost:
+            return
+        try:
+            self._respond(head, request, answer)
+        except Exception:
+            _logger.exception("response failed method=%s path=%s", head.method, head.path)
+            self._transport.abort()
+
+    def _respond(self, head: RequestHead, request: Request, answer: Response | None) -> None:
+        """Send the response, or handle the request in a task."""
         if answer is not None:
             self._line = line = request.line
             if line is not self._turns.latest:
@@ -471,6 +493,16 @@ class Connection(ResponseWriter):
             self._transport.write(answer)
         if closed:
             self._transport.close()
+
+
+class _Waiting:
+    """The state of a connection whose response comes later, without a task."""
+
+    def cancel(self) -> None:
+        """Do nothing: it comes soon."""
+
+
+_WAITING = _Waiting()
 
 
 def _may_stream(head: RequestHead) -> bool:

@@ -14,7 +14,7 @@ from ostinato.server.http.client_certificates import RequestingContext, peer_of
 from ostinato.server.http.connection import Connection
 from ostinato.server.http.listener import MAX_UNAUTHENTICATED, AddressLimit, Listener
 from ostinato.server.http.memory import TrimSchedule, trim
-from ostinato.server.request import Answer, Peer, Request, Response
+from ostinato.server.request import Answer, Later, Peer, Request, Response
 from ostinato.world import Timer, World
 
 _BUFFER = 1 << 16
@@ -31,8 +31,8 @@ class Core(Protocol):
     @property
     def world(self) -> World: ...
 
-    def handle_now(self, request: Request) -> Response | None:
-        """Handle a request that need not wait; None if `handle` has to."""
+    def handle_now(self, request: Request) -> Response | Later | None:
+        """Handle a request that needs no task; None if `handle` has to. What it returns need not be used."""
 
     async def handle(self, request: Request) -> Answer: ...
 

@@ -42,7 +42,7 @@ def read(request: Request, resource: Resource, data: bytes, media: Media, option
                 value = decode_repeated(data, resource.schema)
     elif media == "yaml" and options.field_validation != "Ignore":
         problems = _yaml_problems(data)
-    request.sent = value
+    request.sent = lambda: value
     obj, unknown = _shaped(resource, value)
     if options.field_validation != "Ignore":
         known = set(problems)

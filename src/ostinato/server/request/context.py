@@ -8,11 +8,13 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from ostinato.api.errors import BadRequest, NotFound
+from ostinato.api.gvk import GroupResource
 from ostinato.api.text.go_format import quote
 from ostinato.api.validation import names
 from ostinato.server.flow.heavy import HeavyLane
 from ostinato.server.flow.loop_budget import LoopBudgetExceeded, within_loop_budget
 from ostinato.server.request import Request
+from ostinato.server.request.known_applies import KnownApplies
 from ostinato.server.request.list_body import ListCache
 from ostinato.server.request.route import Route
 from ostinato.server.resources.resource import Resource
@@ -23,6 +25,8 @@ from ostinato.world import World
 
 _NO_NAMESPACES = frozenset({".", ".."})
 T = TypeVar("T")
+
+OnEncoded = Callable[[int, bytes], None]  # with the resourceVersion of the data
 
 
 class Admission(Protocol):
@@ -36,6 +40,9 @@ class Admission(Protocol):
     ) -> None:
         """Validate the object: raise an APIError to reject it."""
 
+    def judges_status_by_content(self, resource: GroupResource) -> bool:
+        """Whether writes of a status with the same content, by users of the same node, are admitted alike."""
+
 
 class AdmitAll:
     """Admission without plugins, for writes that follow from an admitted one."""
@@ -47,6 +54,9 @@ class AdmitAll:
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
         pass
+
+    def judges_status_by_content(self, resource: GroupResource) -> bool:
+        return True
 
 
 class Context(msgspec.Struct):
@@ -60,7 +70,9 @@ class Context(msgspec.Struct):
     admission: Admission
     lane: HeavyLane
     lists: ListCache
+    applies: KnownApplies | None = None  # results of earlier applies, if they are kept
     heavy: bool = False  # the object is so large that processing it would block the event loop
+    on_encoded: OnEncoded | None = None  # called with what is going to be stored
 
     async def in_thread(self, function: Callable[[], T]) -> T:
         """Call a slow function in a worker thread. It must not modify shared state."""

@@ -80,6 +80,7 @@ class Request:
         "sent",
         "user",
         "warnings",
+        "was_tried",
     )
 
     def __init__(
@@ -107,8 +108,9 @@ class Request:
         self.flow_headers: Sequence[tuple[str, str]] = ()  # response headers of flow control; set with `line`
         self.line = line  # turn of its flow on the event loop
         self.route: Route | None = None  # set once the resource is found
-        self.sent: Any = None  # the object in the body as sent
+        self.sent: Callable[[], Any] | None = None  # returns the object in the body as sent
         self.warnings: list[str] = []  # warnings for the client
+        self.was_tried = False  # `handle_now` could not answer it, not even later
         self.audit: AuditTrail | None = None  # set before authentication if auditing is enabled
         self._read = read
         self._body = body
@@ -255,6 +257,8 @@ class Stream:
 
 
 Answer = Response | Stream | Upgrade
+Later = Callable[[Callable[[Response | None], None]], None]
+"""A response that needs no task: has a function called with it, soon; with None if there is none after all."""
 
 
 def text_response(status: int, text: str) -> Response:

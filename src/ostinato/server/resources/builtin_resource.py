@@ -17,6 +17,7 @@ from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
 from ostinato.api.schema import Schema, builtin_schemas
 from ostinato.server.resources import tables
 from ostinato.server.resources.builtin import DEPRECATED, SHARED, SharedStorage, strategy_of
+from ostinato.server.resources.core.pods.status_shapes import StatusShapes
 from ostinato.server.resources.repeated_bodies import RepeatedBodies
 from ostinato.server.resources.resource import Resource, Subresource
 from ostinato.server.resources.scaling import ScaleFields, map_selector, struct_selector
@@ -24,6 +25,8 @@ from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.schema.decoding import builtin
 from ostinato.server.store.index import Index
 from ostinato.world import Clock, World
+
+_POD = GroupVersionKind("", "v1", "Pod")
 
 
 class BuiltinResource(Resource):
@@ -61,12 +64,15 @@ class BuiltinResource(Resource):
         self.columns = [{**column, "description": ""} for column in columns.get(f"{group}/{version}/{name}", ())]
         stored_in = self.storage_gvk.group
         self._collection_name = f"{name}.{stored_in}" if stored_in else name
+        self._template = self
+        self._made_of = dict(self.__dict__)  # without what is loaded later
 
     def served(self, index: Index, world: World) -> BuiltinResource:
         """Return the resource of a server: with a collection of its index, a strategy and a clock of its own."""
         made = BuiltinResource.__new__(BuiltinResource)
-        made.__dict__.update(self.__dict__)
+        made.__dict__ = self._made_of.copy()
         made.verb_cache = {}
+        made.status_shapes = StatusShapes() if self.gvk == _POD else None
         made.repeated_bodies = RepeatedBodies()
         group, version, name = self.gvr.group, self.gvr.version, self.gvr.resource
         made._strategy = lambda: strategy_of(group, version, name).for_server(world)
@@ -86,6 +92,11 @@ class BuiltinResource(Resource):
 
     @cached_property
     def managers(self) -> dict[str, FieldManager]:
+        return self._template._shared_managers
+
+    @cached_property
+    def _shared_managers(self) -> dict[str, FieldManager]:
+        """Those of all servers: what they keep depends on the kind alone."""
         if self.schema is None:
             return {}
         schemas, convert = _versions(self.gvk)

@@ -17,6 +17,7 @@ from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.store.collection import Collection
 
 if TYPE_CHECKING:
+    from ostinato.server.resources.core.pods.status_shapes import StatusShapes
     from ostinato.server.resources.custom.conversion import Conversion
 
 _TYPE = frozenset({"kind", "apiVersion"})
@@ -78,6 +79,7 @@ class Resource:
         self.scale: ScaleFields | None = None  # None without a scale subresource
         self.verb_cache: dict[tuple[Any, ...], Callable[[Any], Awaitable[Any]]] = {}  # cache of the dispatcher
         self.repeated_bodies = RepeatedBodies()  # of creates
+        self.status_shapes: StatusShapes | None = None  # of writes that the admission of this server let pass
         self.list_kind = gvk.kind + "List"
         self.warnings: tuple[str, ...] = ()  # warnings of every response, such as a deprecation
         head = msgspec.json.encode(self.named)

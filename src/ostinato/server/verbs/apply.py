@@ -89,6 +89,12 @@ class ApplyChange:
         self._now = write.now(context.world.clock)
 
     def __call__(self, old: Json | None) -> Json:
+        known, route = self._context.applies, self._context.route
+        if known is None:
+            return self._applied(old)
+        return known.get((self._manager, route, self._data, self._options, self._now), old, self._applied)
+
+    def _applied(self, old: Json | None) -> Json:
         context, options = self._context, self._options
         if self._config is None:
             self._config, self._repeated = _read(self._data)

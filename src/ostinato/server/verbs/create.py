@@ -39,7 +39,7 @@ async def create(context: Context) -> Response:
         sent = Sent(data, media, context.route.namespace, write.manager_of(request, options), options.field_validation)
         known = context.resource.repeated_bodies.get(sent, write.now(context.world.clock))
         if known is not None:
-            request.sent = decode_value(data, media)
+            request.sent = lambda: decode_value(data, media)
             return await _create_tracked(context, known, options, form)
 
     warned = len(request.warnings)

@@ -43,13 +43,13 @@ async def list_(context: Context) -> Response:
     options = list_options(context.request)
     check_list_options(options, watch=False)
     selection = Selection(context, options)
-    current, version = await _read(context, options)
+    current, version, beyond = await _read(context, options, selection)
     resource, query = context.resource, context.request.query_string
     key = (resource, context.prefix, form, query)
     shared = isinstance(current, Selected) and not options.continue_ and is_sharable(resource, form)
     body = context.lists.find(key, current) if shared else None
     if body is None:
-        entries, page = await _select(context, options, selection, current)
+        entries, page = await _select(context, options, selection, current, beyond)
         if not shared or len(query) > SHORT_QUERY or sum(len(entry.data) for entry in entries) > MAX_BODY_BYTES:
             return await list_response(context, resource, entries, _metadata(context, version, page), form)
         async with context.lists.making(key):
@@ -63,15 +63,15 @@ async def list_(context: Context) -> Response:
 async def listing(context: Context, options: ListOptions) -> Listing:
     """Return the objects that the options select."""
     selection = Selection(context, options)
-    entries, version = await _read(context, options)
-    entries, page = await _select(context, options, selection, entries)
+    entries, version, beyond = await _read(context, options, selection)
+    entries, page = await _select(context, options, selection, entries, beyond)
     return Listing(entries, _metadata(context, version, page))
 
 
 async def _select(
-    context: Context, options: ListOptions, selection: Selection, entries: list[Entry]
+    context: Context, options: ListOptions, selection: Selection, entries: list[Entry], beyond: int
 ) -> tuple[list[Entry], Page]:
-    """Return the objects that match, up to the limit."""
+    """Return the objects that match, up to the limit. `beyond`: objects that were not read, after these."""
     conversion = context.resource.conversion
     if conversion is not None and not selection.everything:
         entries = await conversion.entries(entries)  # selectors apply to converted objects
@@ -79,8 +79,8 @@ async def _select(
         selected = await in_slices(context.lane.turns, selection.selects, entries, 128)
         entries = list(compress(entries, selected))
     page = COMPLETE
-    if 0 < options.limit < len(entries) and not _from_cache(options):
-        left = len(entries) - options.limit
+    if 0 < options.limit < len(entries) + beyond and not _from_cache(options):
+        left = len(entries) + beyond - options.limit
         entries = entries[: options.limit]
         page = Page(entries[-1].key, left if selection.everything else None)
     if conversion is not None and selection.everything:
@@ -102,15 +102,18 @@ def _from_cache(options: ListOptions) -> bool:
     return options.resource_version == "0" and not options.continue_ and options.match != "Exact"
 
 
-async def _read(context: Context, options: ListOptions) -> tuple[list[Entry], int]:
-    """Return the objects in scope, and the resourceVersion of the read."""
+async def _read(context: Context, options: ListOptions, selection: Selection) -> tuple[list[Entry], int, int]:
+    """Return the objects in scope, the resourceVersion of the read, and the number of objects beyond the limit.
+
+    More objects than the limit may be returned.
+    """
     index, collection, prefix = context.index, context.collection, context.prefix
     if options.continue_:
-        return await _next_page(context, options)
+        return await _next_page(context, options, selection)
     if not options.resource_version and index.is_shared:
         await index.catch_up()
     if options.resource_version in ("", "0"):
-        return collection.select(prefix), index.version
+        return collection.select(prefix), index.version, 0
     try:
         version = parse_version(options.resource_version)
     except ValueError as error:
@@ -118,13 +121,26 @@ async def _read(context: Context, options: ListOptions) -> tuple[list[Entry], in
     await not_older_than(index, context.world.clock, version)
     if options.match == "Exact" or (not options.match and options.limit):
         try:
-            return index.select_at(collection, version, prefix, ""), version
+            return await _read_at(context, options, selection, version, "")
         except Compacted:
             raise Expired.of("The resourceVersion for the provided list is too old.") from None
-    return collection.select(prefix), index.version
+    return collection.select(prefix), index.version, 0
 
 
-async def _next_page(context: Context, options: ListOptions) -> tuple[list[Entry], int]:
+async def _read_at(
+    context: Context, options: ListOptions, selection: Selection, version: int, after: str
+) -> tuple[list[Entry], int, int]:
+    """Read the objects at a resourceVersion from the history; before it, from the store."""
+    index, collection, prefix = context.index, context.collection, context.prefix
+    try:
+        return index.select_at(collection, version, prefix, after), version, 0
+    except Compacted:
+        limit = options.limit if selection.everything else 0
+        entries, beyond = await index.select_past(collection, version, prefix, after, limit)
+        return entries, version, beyond
+
+
+async def _next_page(context: Context, options: ListOptions, selection: Selection) -> tuple[list[Entry], int, int]:
     token = ContinueToken.decode(options.continue_)
     if options.resource_version not in ("", "0"):
         raise BadRequest.of("specifying resource version is not allowed when using continue")
@@ -135,7 +151,7 @@ async def _next_page(context: Context, options: ListOptions) -> tuple[list[Entry
         await index.catch_up()
     version = token.version if token.version > 0 else index.version
     try:
-        return index.select_at(context.collection, version, context.prefix, context.prefix + token.after), version
+        return await _read_at(context, options, selection, version, context.prefix + token.after)
     except Compacted:
         status = Expired.of(_PAGE_TOO_OLD).status
         metadata = {"continue": ContinueToken(_INCONSISTENT, token.after).encode()}

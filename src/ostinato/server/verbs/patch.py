@@ -34,6 +34,7 @@ from ostinato.server.request import Response, body
 from ostinato.server.request.context import Context
 from ostinato.server.request.negotiate import form_of
 from ostinato.server.request.options import WriteOptions, write_options
+from ostinato.server.request.present import presented
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.decoding import builtin
@@ -42,6 +43,7 @@ from ostinato.server.schema.decoding.objects import not_registered
 from ostinato.server.schema.decoding.unstructured import restore_error
 from ostinato.server.verbs import write
 from ostinato.server.verbs.apply import apply
+from ostinato.server.verbs.repeated_status import RepeatedStatus
 from ostinato.server.verbs.update import change_object
 
 JSON_PATCH = "application/json-patch+json"
@@ -66,7 +68,18 @@ async def patch(context: Context) -> Response:
         request.audit.note_patch(data)
     if kind == APPLY_PATCH:
         return await apply(context, data, options, form)
-    return await change_object(context, PatchChange(context, kind, data, options), options, form)
+    change = PatchChange(context, kind, data, options)
+    repeated = RepeatedStatus.of(context, data, options) if kind == STRATEGIC_PATCH and not context.heavy else None
+    if repeated is None:
+        return await change_object(context, change, options, form)
+    result = repeated.result
+    if result is not None:
+        stored = await repeated.store(result)
+        if stored is not None:
+            return await presented(context, stored, form)
+    else:
+        context.on_encoded = lambda version, data: repeated.learn(version, data) if change.attempts == 1 else None
+    return await change_object(context, change, options, form)
 
 
 def patch_kind(content_type: str, resource: Resource) -> str:
@@ -106,11 +119,13 @@ class PatchChange:
         self._kind = kind
         self._data = data
         self._validation = options.field_validation
+        self.attempts = 0
         self._patch: Any = None
         self._problems: list[str] | None = None  # problems of strict decoding; None: not decoded yet
 
     def __call__(self, old: Json) -> Json:
         context, resource = self._context, self._context.resource
+        self.attempts += 1
         try:
             if self._problems is None:
                 self._patch = self._decoded()
@@ -179,7 +194,7 @@ class PatchChange:
             if self._kind != STRATEGIC_PATCH:  # a strategic merge patch cannot change the kind
                 _check_kind(new, self._context)
             obj, unknown = body.typed(resource, new, old, self._context.route.subresource)
-            self._context.request.sent = new
+            self._context.request.sent = lambda: new
         except (TypeMismatch, BadValue) as error:
             raise self._invalid(new, restore_error(error) if self._kind == STRATEGIC_PATCH else str(error)) from error
         except _OtherKind as error:

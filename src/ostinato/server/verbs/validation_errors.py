@@ -21,7 +21,7 @@ def invalid(context: Context, obj: Json, name: str, check: Callable[[], list[Fie
     if not errors:
         return None
     sent = context.request.sent
-    if sent is not None and not context.resource.custom and _restore(obj, sent):
+    if sent is not None and not context.resource.custom and _restore(obj, sent()):
         again = check()
         if [(error.type, error.field) for error in again] == [(error.type, error.field) for error in errors]:
             errors = again

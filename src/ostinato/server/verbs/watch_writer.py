@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from ostinato.api.errors import APIError
+from ostinato.api.gvk import GroupVersionKind
 from ostinato.server.request.negotiate import Form
 from ostinato.server.request.present import new_table, partial, row
 from ostinato.server.resources.resource import Resource
@@ -145,12 +146,17 @@ _NOT_EMPTY: dict[tuple[str, str], Json] = {
     ("apps", "StatefulSet"): {"spec": {"replicas": 0}},
 }
 
+_EMPTY: dict[GroupVersionKind, bytes] = {}  # of the built-in kinds that were watched
+
 
 def _empty(resource: Resource, metadata: Json) -> Json:
     """The empty object of a bookmark."""
     obj: Json = {"kind": resource.gvk.kind, "apiVersion": resource.gvk.api_version}
     if not resource.custom:
-        obj.update(resource.read({})[0])
+        empty = _EMPTY.get(resource.gvk)
+        if empty is None:
+            empty = _EMPTY[resource.gvk] = msgspec.json.encode(resource.read({})[0])
+        obj.update(msgspec.json.decode(empty))
         for field, shown in _NOT_EMPTY.get((resource.gvk.group, resource.gvk.kind), {}).items():
             obj[field] = {**obj.get(field, {}), **shown} if isinstance(shown, dict) else shown
     annotations = {**obj.get("metadata", {}).get("annotations", {}), **metadata.get("annotations", {})}

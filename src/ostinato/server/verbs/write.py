@@ -13,7 +13,7 @@ import msgspec
 from ostinato.api.apply import restore_times
 from ostinato.api.errors import BadRequest, Conflict
 from ostinato.server.request import Request
-from ostinato.server.request.context import Context
+from ostinato.server.request.context import Context, OnEncoded
 from ostinato.server.request.options import WriteOptions
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
@@ -136,10 +136,12 @@ def put(context: Context, obj: Json, expected: Entry | None) -> Awaitable[Entry]
     Its key is that of the authorized route, whatever admission made of its metadata.
     """
     restore_names(context, obj)
-    return put_object(context.index, context.resource, obj, expected)
+    return put_object(context.index, context.resource, obj, expected, context.on_encoded)
 
 
-async def put_object(index: Index, resource: Resource, obj: Json, expected: Entry | None) -> Entry:
+async def put_object(
+    index: Index, resource: Resource, obj: Json, expected: Entry | None, on_encoded: OnEncoded | None = None
+) -> Entry:
     """Like `put`, without a request."""
     assert resource.collection is not None
     obj["metadata"].setdefault("resourceVersion", "")  # keeps its position in the encoding
@@ -151,7 +153,10 @@ async def put_object(index: Index, resource: Resource, obj: Json, expected: Entr
 
     def encode(version: int) -> bytes:
         metadata["resourceVersion"] = str(version)
-        return encode_body(body)
+        data = encode_body(body)
+        if on_encoded is not None:
+            on_encoded(version, data)
+        return data
 
     return await index.put(resource.collection, new_entry(resource, body), expected, encode)
 

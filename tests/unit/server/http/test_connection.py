@@ -13,7 +13,7 @@ import pytest
 from ostinato.server.core import Server
 from ostinato.server.http import HttpServer
 from ostinato.server.http.connection import Connection
-from ostinato.server.request import Peer, Request, Response, Stream
+from ostinato.server.request import Later, Peer, Request, Response, Stream
 from ostinato.world import Simulation
 
 Handler = Callable[[Request], Awaitable[Response | Stream]]
@@ -64,9 +64,9 @@ class Core:
         self.world = world
         self.handler = handler
         self.requests: list[Request] = []
-        self.ready: dict[str, Response] = {}  # what is answered at once, by path
+        self.ready: dict[str, Response | Later] = {}  # what needs no task, by path
 
-    def handle_now(self, request: Request) -> Response | None:
+    def handle_now(self, request: Request) -> Response | Later | None:
         return self.ready.get(request.path)
 
     async def handle(self, request: Request) -> Response | Stream:
@@ -909,3 +909,75 @@ def test_a_response_that_is_not_a_stream_is_sent_over_http_despite_a_websocket_r
         connection.data_received(UPGRADE + HEAD)
         await stage.settle()
         assert answers(wire.sent)[0][0] == 403
+
+
+class Waiting:
+    """Responses that come later, when the test says."""
+
+    def __init__(self) -> None:
+        self.answered: list[Callable[[Response | None], None]] = []
+
+    def __call__(self, answered: Callable[[Response | None], None]) -> None:
+        self.answered.append(answered)
+
+
+def test_a_response_may_come_later_without_a_task() -> None:
+    @play(echo)
+    async def script(stage: Stage) -> None:
+        later = Waiting()
+        stage.core.ready["/later"] = later
+        connection, wire = stage.connect()
+        connection.data_received(
+            b"GET /later HTTP/1.1\r\nHost: a\r\n\r\nPOST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nnext"
+        )
+        await stage.settle()
+        assert wire.sent == b""
+        assert not connection.idle
+        later.answered[0](Response(200, b"found", "text/plain"))
+        await stage.settle()
+        assert [each[2] for each in answers(wire.sent)] == [b"found", b"next"]
+        assert connection.idle
+
+
+def test_a_request_without_a_response_that_could_come_later_is_handled_in_a_task() -> None:
+    @play(echo)
+    async def script(stage: Stage) -> None:
+        later = Waiting()
+        stage.core.ready["/later"] = later
+        connection, wire = stage.connect()
+        connection.data_received(b"GET /later HTTP/1.1\r\nHost: a\r\n\r\n")
+        later.answered[0](None)
+        await stage.settle()
+        assert [each[:1] for each in answers(wire.sent)] == [(200,)]
+        assert [each.path for each in stage.core.requests] == ["/later"]
+
+
+def test_a_response_that_comes_after_its_client_has_left_is_dropped() -> None:
+    @play(echo)
+    async def script(stage: Stage) -> None:
+        later = Waiting()
+        stage.core.ready["/later"] = later
+        for answer in (Response(200, b"found", "text/plain"), None):
+            connection, wire = stage.connect()
+            connection.data_received(b"GET /later HTTP/1.1\r\nHost: a\r\n\r\n")
+            wire.abort()
+            await stage.settle()
+            later.answered[-1](answer)
+            await stage.settle()
+            assert wire.sent == b""
+        assert stage.core.requests == []
+
+
+def test_a_stopping_server_sends_a_response_that_comes_later_and_closes() -> None:
+    @play(echo)
+    async def script(stage: Stage) -> None:
+        later = Waiting()
+        stage.core.ready["/later"] = later
+        connection, wire = stage.connect()
+        connection.data_received(b"GET /later HTTP/1.1\r\nHost: a\r\n\r\n")
+        connection.finish()
+        assert not wire.closed
+        later.answered[0](Response(200, b"found", "text/plain"))
+        status, headers, body = answers(wire.sent)[0]
+        assert (status, headers["connection"], body) == (200, "close", b"found")
+        assert wire.closed

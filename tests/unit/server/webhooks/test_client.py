@@ -348,6 +348,12 @@ def test_a_service_is_found_by_its_endpoints() -> None:
                 locate(wanted)
             slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
             labels = '{"kubernetes.io/service-name":"hook"}'
+            await post(
+                slices,
+                f'{{"metadata":{{"name":"hook-0","labels":{labels}}},"addressType":"IPv6",'
+                '"endpoints":[{"addresses":["fd00::2"]}],"ports":[{"name":"https","port":9443}]}',
+            )
+            assert locate(wanted) == ("fd00::2", 9443)  # better than none; the Service is of IPv4
             endpoints = (
                 '[{"addresses":["10.1.0.1"],"conditions":{"ready":false}},'
                 '{"addresses":["10.1.0.2"],"conditions":{"ready":true}}]'

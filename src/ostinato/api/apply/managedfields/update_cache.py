@@ -115,7 +115,7 @@ class UpdateCache:
         if writer is not None:
             indexes[writer] = _WRITTEN
         if len(self._known) >= _MAX_ENTRIES:
-            del self._known[next(iter(self._known))]
+            self._known.pop(next(iter(self._known), b""), None)  # another thread may have removed it
         entries = [
             encode_entry(identity, owned, ordered(owned.fields), _TIME) for identity, owned in managed.owners.items()
         ]

@@ -57,6 +57,7 @@ def _is_node(user: User | None) -> bool:
 class NodeRestriction(Plugin):
     mutates = frozenset({"CREATE", "UPDATE"})
     validates = frozenset({"DELETE"})  # deletes have no mutating phase
+    judges_status_by_content = True
 
     def __init__(self, registry: Registry, authorizer: Authorizer) -> None:
         self._pods = Lister(registry, "", "v1", "pods")

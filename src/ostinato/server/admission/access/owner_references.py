@@ -76,8 +76,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
 
     def _resources(self, owner: Json) -> list[Resource]:
         version = GroupVersion.parse(owner.get("apiVersion", ""))
-        wanted = version.kind(owner.get("kind", ""))
-        return [resource for resource in self._registry if resource.gvk == wanted]
+        return self._registry.of_kind(version.kind(owner.get("kind", "")))
 
 
 def _owners(obj: Json | None) -> list[Json]:

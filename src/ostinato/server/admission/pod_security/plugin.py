@@ -47,6 +47,7 @@ class Standard(NamedTuple):
 
 class PodSecurity(Plugin):
     covers = resources("pods", "namespaces") | {GroupResource(*each) for each in TEMPLATES}
+    judges_status_by_content = True  # it ignores them
 
     def __init__(self, namespaces: Lister, pods: Lister, configuration: PodSecurityConfiguration | None = None) -> None:
         given = configuration or PodSecurityConfiguration()
@@ -58,6 +59,8 @@ class PodSecurity(Plugin):
             "audit": Standard(given.defaults.audit, given.defaults.audit_version),
             "warn": Standard(given.defaults.warn, given.defaults.warn_version),
         }
+        # The latest namespace, and what it demands.
+        self._latest: tuple[Json | None, tuple[dict[str, Standard], list[FieldError]] | None] = (None, None)
 
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
@@ -86,8 +89,12 @@ class PodSecurity(Plugin):
         return False
 
     def _demanded(self, context: Context) -> tuple[dict[str, Standard], list[FieldError]]:
-        namespace = self._namespaces.get(context.route.namespace)
-        return self._standards((namespace or {}).get("metadata", {}).get("labels") or {})
+        namespace = self._namespaces.shared(context.route.namespace)
+        known, demanded = self._latest
+        if demanded is None or known is not namespace:
+            demanded = self._standards((namespace or {}).get("metadata", {}).get("labels") or {})
+            self._latest = namespace, demanded
+        return demanded
 
     def _pod(self, context: Context, pod: Json, old: Json | None) -> None:
         demanded, faults = self._demanded(context)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 class DefaultTolerationSeconds(Plugin):
     covers = resources("pods")
+    judges_status_by_content = True  # it ignores them
 
     def __init__(self, not_ready: int, unreachable: int) -> None:
         """`not_ready`, `unreachable`: tolerationSeconds of the taints."""

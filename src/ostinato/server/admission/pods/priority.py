@@ -18,6 +18,7 @@ _COMPUTED = "priority admission controller computed {} from the given PriorityCl
 
 class Priority(Plugin):
     covers = resources("pods", "priorityclasses.scheduling.k8s.io")
+    judges_status_by_content = True  # it ignores them
 
     def __init__(self, classes: Lister) -> None:
         self._classes = classes

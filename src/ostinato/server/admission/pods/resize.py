@@ -41,6 +41,7 @@ def _node_of(context: Context, nodes: Lister, obj: Json, old: Json | None) -> Js
 
 class PodResizeValidator(Plugin):
     covers = resources("pods")
+    judges_status_by_content = True  # it ignores them
 
     def __init__(self, nodes: Lister) -> None:
         self._nodes = nodes
@@ -86,6 +87,7 @@ def _refused(context: Context, pod: Json, why: str, reason: str) -> Forbidden:
 
 class NodeDeclaredFeatureValidator(Plugin):
     covers = resources("pods")
+    judges_status_by_content = True  # it ignores them
 
     def __init__(self, nodes: Lister) -> None:
         self._nodes = nodes

@@ -21,6 +21,7 @@ _WITHOUT = "pod rejected: Pod Overhead set without corresponding RuntimeClass de
 
 class RuntimeClass(Plugin):
     covers = resources("pods")
+    judges_status_by_content = True  # it ignores them
 
     def __init__(self, classes: Lister) -> None:
         self._classes = classes

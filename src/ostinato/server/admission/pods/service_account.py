@@ -31,6 +31,7 @@ _TRUE = ("1", "t", "T", "TRUE", "true", "True")
 
 class ServiceAccount(Plugin):
     covers = resources("pods")
+    judges_status_by_content = True  # it ignores them
 
     def __init__(self, accounts: Lister) -> None:
         self._accounts = accounts
@@ -91,12 +92,12 @@ class ServiceAccount(Plugin):
             raise forbidden(context, pod, "a mirror pod may not use ServiceAccountToken volume projections")
 
     async def _find(self, context: Context, name: str) -> Json | None:
-        account = self._accounts.get(name, context.route.namespace)
+        account = self._accounts.shared(name, context.route.namespace)
         for _ in range(_ATTEMPTS - 1 if name == _DEFAULT else 0):
             if account is not None:
                 break
             await context.world.clock.sleep(_INTERVAL)
-            account = self._accounts.get(name, context.route.namespace)
+            account = self._accounts.shared(name, context.route.namespace)
         return account
 
 

@@ -102,7 +102,7 @@ class PolicyParameters(Plugin):
     def _resource(self, kind: Json) -> tuple[str, str]:
         """Group and name of the resource of a kind; "" if it is unknown."""
         wanted = GroupVersion.parse(kind["apiVersion"]).kind(kind["kind"])
-        return wanted.group, next((each.gvr.resource for each in self._registry if each.gvk == wanted), "")
+        return wanted.group, next((each.gvr.resource for each in self._registry.of_kind(wanted)), "")
 
 
 def _shown(user: User) -> str:

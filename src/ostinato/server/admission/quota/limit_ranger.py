@@ -23,6 +23,7 @@ _ANNOTATION = "kubernetes.io/limit-ranger"
 class LimitRanger(Plugin):
     covers = resources("pods", "persistentvolumeclaims")
     mutates = validates = frozenset({"CREATE", "UPDATE"})
+    judges_status_by_content = True  # it ignores them
 
     def __init__(self, ranges: Lister) -> None:
         self._ranges = ranges

@@ -6,7 +6,7 @@ Data stored in a version with the same schema is served unchanged; other data is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 
 import msgspec
 
@@ -76,7 +76,11 @@ class CustomResource(Resource):
         self.row = lambda obj: columns.row(obj, clock.now())
         self.warnings = _deprecation(definition, version)
         self.conversion = conversion
-        self.managers = _managers(definition, version, gvk, conversion.known if conversion is not None else _renamed)
+        versions = tuple(definition.versions)
+        if conversion is None:
+            self.managers = _shared_managers(versions, version, gvk)
+        else:
+            self.managers = _managers(versions, version, gvk, conversion.known)
         if version.scale is not None:
             self.scale = _scale_fields(definition, version.scale)
         self._of_one_schema = {other.api_version for other in definition.versions if other.schema == version.schema}
@@ -178,14 +182,20 @@ def _renamed(value: Json, to: str) -> Json:
     return {**value, "apiVersion": to}
 
 
+@lru_cache(maxsize=64)
+def _shared_managers(versions: tuple[Version, ...], version: Version, gvk: GroupVersionKind) -> dict[str, FieldManager]:
+    """Those of all servers with the same definition: what they keep depends on it alone."""
+    return _managers(versions, version, gvk, _renamed)
+
+
 def _managers(
-    definition: Definition, version: Version, gvk: GroupVersionKind, convert: Callable[[Json, str], Json]
+    versions: tuple[Version, ...], version: Version, gvk: GroupVersionKind, convert: Callable[[Json, str], Json]
 ) -> dict[str, FieldManager]:
-    schemas = {other.api_version: apply_schema(other.schema) for other in definition.versions}
+    schemas = {other.api_version: apply_schema(other.schema) for other in versions}
     own: dict[str, Filter] = {version.api_version: _STATUS} if version.has_status else {}
     make = partial(FieldManager, gvk, schemas, convert=convert, drops_unknown_versions=False)
     managers = {"": make(allowed=own)}
     if version.has_status:
-        status = {other.api_version: _ALL_BUT_STATUS for other in definition.versions if other.has_status}
+        status = {other.api_version: _ALL_BUT_STATUS for other in versions if other.has_status}
         managers["status"] = make(subresource="status", allowed=status)
     return managers

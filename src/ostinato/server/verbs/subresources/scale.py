@@ -119,6 +119,9 @@ class _ScaleAdmission:
         scale, before = (None if each is None else _scale_of(self._fields, each) for each in (obj, old))
         await self._inner.validate(context, operation, scale, before, options)
 
+    def judges_status_by_content(self, resource: GroupResource) -> bool:
+        return self._inner.judges_status_by_content(resource)
+
 
 def _admitting(context: Context) -> Context:
     return msgspec.structs.replace(context, admission=_ScaleAdmission(context.admission, _fields(context)))

@@ -68,6 +68,7 @@ class Pod(Strategy):
     def __init__(self) -> None:
         self._valid = KnownSpecs()
         self._unobjectionable = KnownSpecs()  # without warnings
+        self._validated: tuple[Json | None, bytes] = (None, b"")  # the latest Pod, and its key
 
     def applicable(self, subresource: str) -> Filter | None:
         return _OF_STATUS if subresource == "status" else super().applicable(subresource)
@@ -118,6 +119,7 @@ class Pod(Strategy):
 
     def validate(self, obj: Json) -> list[FieldError]:
         key = spec_key(obj)
+        self._validated = obj, key
         if self._valid.has(key):
             return []
         errors = self._validate(obj)
@@ -145,7 +147,10 @@ class Pod(Strategy):
         if old is not None:
             return []
         found = pod_name_warning(new["metadata"].get("name", ""), "the Pod's hostname")
-        key = spec_key(new)
+        validated, key = self._validated
+        if validated is not new:
+            key = spec_key(new)
+        self._validated = None, b""
         if not self._unobjectionable.has(key):
             of_spec = pod_warnings(new["spec"], new["metadata"])
             if not of_spec:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from ostinato.api.quantity import Quantity
 from ostinato.api.validation import names
 from ostinato.api.validation.field_errors import FieldError, Path
@@ -39,10 +41,24 @@ _NAMESERVERS, _SEARCHES, _SEARCH_CHARACTERS = 3, 32, 2048
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _MIRROR = "kubernetes.io/config.mirror"
+_MOST_TEMPLATES, _MOST_BYTES = 256, 16 * 1024
+_VALID_TEMPLATES: set[bytes] = set()
 
 
 def validate_pod_template(template: Json, path: Path) -> list[FieldError]:
-    """Validate a PodTemplateSpec."""
+    """Validate a PodTemplateSpec. Most writes of its object do not change it: valid ones are remembered."""
+    encoded = msgspec.json.encode(template)
+    if encoded in _VALID_TEMPLATES:
+        return []
+    errors = _template_errors(template, path)
+    if not errors and len(encoded) <= _MOST_BYTES:
+        if len(_VALID_TEMPLATES) >= _MOST_TEMPLATES:
+            _VALID_TEMPLATES.clear()
+        _VALID_TEMPLATES.add(encoded)
+    return errors
+
+
+def _template_errors(template: Json, path: Path) -> list[FieldError]:
     metadata = template.get("metadata", {})
     errors = names.validate_labels(metadata.get("labels", {}), path.child("labels"))
     errors += names.validate_annotations(metadata.get("annotations", {}), path.child("annotations"))
