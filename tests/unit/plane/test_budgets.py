@@ -34,6 +34,7 @@ from ostinato.server.resources.core.pods import strategy
 from ostinato.server.store.collection import Collection
 from ostinato.server.store.local import LocalIndex
 from ostinato.server.store.records import Event
+from ostinato.server.verbs.patch import PatchChange
 
 PODS = 300
 CONTROLLERS = (
@@ -57,6 +58,7 @@ class Work:
         self._count(strategy, "validate_pod", lambda *_: "validation of a spec")
         self._count(strategy, "pod_warnings", lambda *_: "warnings of a spec")
         self._count(FieldManager, "_settle", lambda *_, **__: "field sets")
+        self._count(PatchChange, "__call__", lambda _, old: f"patch of a {old['kind']}")
         self._count(codec, "_read", lambda cls, _: f"decoded {cls.__name__}" if _is_pod(cls) else "")
 
     def _count(self, owner: Any, name: str, what: Callable[..., str]) -> None:
@@ -201,6 +203,7 @@ def test_the_decodings_and_validations_of_a_pods_life(monkeypatch: pytest.Monkey
         assert found["body of pods"] == 1, "the others have the same body"
         assert found["validation of a spec"] == found["warnings of a spec"] == 1
         assert found["field sets"] <= 30, "those of the Pods are cached, whatever their owner and their address"
+        assert found["patch of a Pod"] <= 10, "the others have the same shape"
         assert found["decoded Pod"] == PODS, "by the kubelet, to start its containers"
         assert found["decoded NewPod"] == found["decoded _WrittenPod"] == PODS, "responses, without what is not needed"
         assert sum(count for what, count in found.items() if what.startswith("decoded")) == 3 * PODS

@@ -1,7 +1,8 @@
 """ResourceQuota controller: recalculates usage when objects are deleted or changed.
 
 Admission counts new objects; this controller counts what was released. It handles namespaces with quotas only, and the
-kinds that they limit. Kinds without an informer are counted every five minutes.
+kinds that they limit. Every quota is counted every five minutes, too, as kube-controller-manager does: admission and
+this controller race, and kinds without an informer have no events.
 """
 
 from __future__ import annotations
@@ -105,13 +106,15 @@ class QuotaReconciler:
         quota = await ctx.client.get(ResourceQuota, request, missing=None)
         if quota is None:
             return None
-        hard = quota.spec.hard
-        used = {name: amount for name, amount in quota.status.used.items() if name in hard}
         counted = await _count(ctx.client, quota)
-        if any(name in counted and counted[name] < amount for name, amount in used.items()):
+        if any(counted.get(name, amount) < amount for name, amount in quota.status.used.items()):
             await ctx.world.clock.sleep(_SECOND_LOOK)  # objects counted at admission may not be cached yet
+            quota = await ctx.client.get(ResourceQuota, request, missing=None)  # it has counted others meanwhile
+            if quota is None:
+                return None
             counted = await _count(ctx.client, quota)
-        used |= counted
+        hard = quota.spec.hard
+        used = {name: amount for name, amount in quota.status.used.items() if name in hard} | counted
         if _texts(used) != _texts(quota.status.used) or _texts(quota.status.hard) != _texts(hard):
             change = {
                 "metadata": {
@@ -121,7 +124,7 @@ class QuotaReconciler:
             }
             with suppress(NotFound):  # deleted
                 await ctx.client.patch(ResourceQuota, request, MergePatch(change), subresource="status")
-        return Result(requeue_after=_RECOUNT_EVERY) if _unwatched(hard) else None
+        return Result(requeue_after=_RECOUNT_EVERY)
 
 
 def _texts(amounts: Mapping[str, Quantity]) -> dict[str, str]:
@@ -190,7 +193,3 @@ def _resource_of(name: str) -> GroupResource | None:
         return _resource(Pod)
     resource = GroupResource("", name)
     return resource if resource in _KINDS else None
-
-
-def _unwatched(hard: Iterable[str]) -> bool:
-    return any((resource := _resource_of(name)) is not None and resource not in _KINDS for name in hard)

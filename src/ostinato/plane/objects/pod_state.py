@@ -7,12 +7,15 @@ updated: use a patch.
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
 from ostinato.api.object import Object
 from ostinato.api.struct import BuiltinStruct
 from ostinato.api.time import Time
+
+FINISHED_PHASES: Final = ("Succeeded", "Failed")
 
 
 class PodStateSpec(BuiltinStruct):
@@ -69,7 +72,7 @@ def is_available(pod: PodState, min_ready_seconds: int, now: datetime) -> bool:
 
 
 def is_finished(pod: PodState) -> bool:
-    return pod.status.phase in ("Succeeded", "Failed")
+    return pod.status.phase in FINISHED_PHASES
 
 
 def is_active(pod: PodState) -> bool:

@@ -1,6 +1,6 @@
 """Status writes: patches with the changed fields only.
 
-The patch carries the uid: a recreated object of the same name is a `Conflict`. A deleted object is ignored.
+The patch carries the uid: a recreated object of the same name is not written (`Invalid`). A deleted object is ignored.
 """
 
 from __future__ import annotations

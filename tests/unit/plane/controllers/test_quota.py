@@ -49,6 +49,21 @@ def test_a_new_quota_counts_existing_objects() -> None:
     on_stage(play, QUOTA)
 
 
+def test_a_wrong_count_is_corrected_within_five_minutes() -> None:
+    async def play(stage: Stage) -> None:
+        await limit(stage, pods="5")
+        await stage.client.create(pod("a"))
+        await stage.client.patch(
+            ResourceQuota, "q", MergePatch({"status": {"used": {"pods": "3"}}}), subresource="status"
+        )
+        await stage.settle()
+        assert await used(stage) == {"pods": "3"}
+        await stage.world.clock.sleep(301)
+        assert await used(stage) == {"pods": "1"}
+
+    on_stage(play, QUOTA)
+
+
 def test_deleted_and_finished_objects_are_released() -> None:
     async def play(stage: Stage) -> None:
         await limit(stage, pods="5", requests_cpu="2")

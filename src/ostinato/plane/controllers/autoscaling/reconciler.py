@@ -14,6 +14,7 @@ import msgspec
 from ostinato.api.errors import APIError, Conflict
 from ostinato.api.gvk import GroupKind, GroupVersion, NamespacedName
 from ostinato.api.selectors.labels import Selector, SelectorError, parse
+from ostinato.cache.own_writes.recorder import record_scale
 from ostinato.client.discovery.mapping import NoSuchResource
 from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import Unstructured
@@ -152,6 +153,8 @@ class _Sync:
         decision = history.decide(current, proposed, bounds, self._seconds)
         self._conditions.able(*decision.stabilized)
         self._conditions.limited(*decision.limited, status=decision.is_limited)
+        if decision.replicas != current:
+            self._ctx.explain(reason or "an earlier recommendation takes effect")
         return decision.replicas, reason, statuses
 
     async def _compute_replicas(self, scale: Scale) -> tuple[int, str, list[MetricStatus]]:
@@ -239,7 +242,8 @@ class _Sync:
         version = scale.metadata.resource_version
         for attempt in range(_MAX_ATTEMPTS):
             try:
-                await client.scale.set(view, name, desired, namespace=namespace, resource_version=version)
+                written = await client.scale.set(view, name, desired, namespace=namespace, resource_version=version)
+                record_scale(view.gvk, written)
                 break
             except (APIError, TransportError) as error:
                 if isinstance(error, Conflict) and attempt + 1 < _MAX_ATTEMPTS:

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Any, Final
 
@@ -23,8 +24,8 @@ from ostinato.controllers import Context, ForEvent, Result, StartupSource
 from ostinato.kinds.core_v1 import Node
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
-from ostinato.plane.objects.indexes import NODE_NAME, ensure_index
-from ostinato.plane.objects.pod_state import PodState, is_finished
+from ostinato.plane.objects.indexes import FINISHED, NODE_NAME, ensure_index
+from ostinato.plane.objects.pod_state import FINISHED_PHASES, PodState, is_finished
 
 NAME: Final = "pod-garbage-collector-controller"
 PERIOD: Final = 20.0  # seconds
@@ -45,7 +46,8 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - signat
 
 def add_pod_gc(manager: Manager, *, terminated_threshold: int = TERMINATED_POD_THRESHOLD) -> None:
     """Add the controller. `terminated_threshold`: terminated Pods that are kept."""
-    ensure_index(manager.informers.of(PodState), NODE_NAME)
+    for index in (NODE_NAME, FINISHED):
+        ensure_index(manager.informers.of(PodState), index)
     nothing = ForEvent(lambda _: ())  # the controller is triggered by time only
     (
         manager.build(NAME)
@@ -70,14 +72,17 @@ class PodGarbageCollector:
         for node in await self._deleted_nodes(ctx):
             for entry in store.by_index(NODE_NAME.name, node):
                 await self._force_delete(entry, ctx, _NODE_GONE)
+        out_of_service = self._out_of_service()
         for entry in store.entries():
-            if entry.is_being_deleted and await self._is_unreapable(entry, ctx):
+            if entry.is_being_deleted and self._is_unreapable(entry, out_of_service):
                 await self._force_delete(entry, ctx)
         return Result(requeue_after=PERIOD)
 
     async def _delete_terminated(self, ctx: Context) -> None:
-        pods = [entry.read(PodState) for entry in self._pods.store.entries()]
-        terminated = sorted((each for each in pods if is_finished(each)), key=_deletion_order)
+        found = [entry for phase in FINISHED_PHASES for entry in self._pods.store.by_index(FINISHED.name, phase)]
+        if len(found) <= self._terminated_threshold:
+            return
+        terminated = sorted((entry.read(PodState) for entry in found), key=_deletion_order)
         for pod in terminated[: max(0, len(terminated) - self._terminated_threshold)]:
             with suppress(NotFound):
                 await ctx.client.delete(pod, grace_period=0)
@@ -95,14 +100,19 @@ class PodGarbageCollector:
                 gone.append(name)
         return gone
 
-    async def _is_unreapable(self, entry: Entry, ctx: Context) -> bool:
+    def _is_unreapable(self, entry: Entry, out_of_service: AbstractSet[str]) -> bool:
+        """Whether no kubelet ends the Pod: it has no node, or one that is out of service."""
         bound = self._pods.store.values_of(NODE_NAME.name, entry.key)
-        if not bound or not bound[0]:
-            return True
-        node = await ctx.client.get(Node, NamespacedName("", bound[0]), missing=None)
-        if node is None or all(each.key != _OUT_OF_SERVICE for each in node.spec.taints):
-            return False
-        return not is_condition_true(node, "Ready")
+        return not bound or not bound[0] or bound[0] in out_of_service
+
+    def _out_of_service(self) -> set[str]:
+        """Return the nodes that are not ready and have the taint."""
+        tainted = (entry.read(Node) for entry in self._nodes.store.entries() if _OUT_OF_SERVICE.encode() in entry.data)
+        return {
+            node.metadata.name
+            for node in tainted
+            if any(each.key == _OUT_OF_SERVICE for each in node.spec.taints) and not is_condition_true(node, "Ready")
+        }
 
     async def _force_delete(self, entry: Entry, ctx: Context, condition: dict[str, str] | None = None) -> None:
         """Set the phase Failed, then delete the Pod without grace period."""

@@ -1,6 +1,7 @@
 """Namespace controller: deletes the content of a terminating namespace, then removes its finalizer.
 
-- It starts five seconds after the deletion, when all API servers reject new objects in the namespace.
+- It starts five seconds after the deletion, when all API servers reject new objects in the namespace; not later, if its
+  clock is behind theirs.
 - Pods are deleted first; other kinds after all Pods are gone.
 - All namespaced kinds that support delete are included, custom resources too.
 - Conditions report remaining content, finalizers and errors.
@@ -53,12 +54,17 @@ def _is_deletion(event: Event) -> bool:
 
 
 class NamespaceReconciler:
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[str, float]] = {}  # terminating ones by name: uid, and when that was seen
+
     async def reconcile(self, request: Request, ctx: Context) -> Result | None:
         client = ctx.client
         namespace = await client.live.get(Namespace, request, missing=None)
         if namespace is None or namespace.metadata.deletion_timestamp is None or not namespace.spec.finalizers:
+            self._seen.pop(request.name, None)
             return None
-        age = (ctx.world.clock.now() - namespace.metadata.deletion_timestamp).total_seconds()
+        since = (ctx.world.clock.now() - namespace.metadata.deletion_timestamp).total_seconds()
+        age = max(since, self._known_for(namespace, ctx.world.clock.monotonic()))
         if age < _GRACE:
             return Result(requeue_after=_GRACE - age)
         findings, wait = await _delete_content(client, namespace, ctx.world.clock.now())
@@ -74,7 +80,16 @@ class NamespaceReconciler:
             return Result(requeue_after=min(wait / 2 + 1, age))
         namespace.spec.finalizers = [each for each in namespace.spec.finalizers if each != FINALIZER]
         await client.update(namespace, subresource="finalize")
+        self._seen.pop(request.name, None)
         return None
+
+    def _known_for(self, namespace: Namespace, now: float) -> float:
+        """Return the seconds for which this process has known that the namespace is being deleted."""
+        name, uid = namespace.metadata.name, namespace.metadata.uid
+        known = self._seen.get(name)
+        if known is None or known[0] != uid:
+            known = self._seen[name] = (uid, now)
+        return now - known[1]
 
 
 async def _delete_content(client: CachedClient, namespace: Namespace, now: datetime) -> tuple[DeletionFindings, float]:

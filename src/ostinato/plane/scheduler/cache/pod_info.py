@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from copy import copy
 from functools import cached_property
 from typing import Any, Final
 
@@ -247,7 +246,9 @@ class PodInfo:
 
     def on(self, node: str) -> PodInfo:
         """Return the Pod assigned to a node."""
-        there = copy(self)
+        there = PodInfo.__new__(PodInfo)
+        for field in PodInfo.__slots__:
+            setattr(there, field, getattr(self, field))
         there.node_name = node
         return there
 

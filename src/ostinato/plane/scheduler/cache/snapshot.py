@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
-from typing import Final
+from typing import Final, TypeVar
 
 from ostinato.plane.scheduler.cache.node_info import NodeFacts, NodeInfo
 from ostinato.plane.scheduler.cache.pod_info import PodInfo, Shape
+
+K = TypeVar("K")
 
 _LOG: Final = 100_000  # entries
 
@@ -39,6 +41,7 @@ class Snapshot:
         self.with_required_anti_affinity: dict[str, NodeInfo] = {}  # nodes with Pods that have required anti-affinity
         self.with_affinity: dict[str, NodeInfo] = {}  # nodes with Pods that have affinity or anti-affinity
         self.priorities: Counter[int] = Counter()  # number of Pods per priority
+        self.shapes: Counter[Shape] = Counter()  # number of Pods per shape
         self.claims: Counter[tuple[str, str]] = Counter()  # number of Pods per (namespace, claim)
 
     # Nodes
@@ -126,9 +129,7 @@ class Snapshot:
         pod = node.pods[uid]
         node.remove(pod)
         for claim in pod.claims if pod.shape.spec.volumes else ():
-            self.claims[pod.namespace, claim] -= 1
-            if not self.claims[pod.namespace, claim]:
-                del self.claims[pod.namespace, claim]
+            _add(self.claims, (pod.namespace, claim), -1)
         self._note(node, pod, -1)
         if not node.pods and not node.is_known:
             del self._nodes[name]
@@ -173,9 +174,8 @@ class Snapshot:
             self.with_required_anti_affinity[node.name] = node
         elif self.with_required_anti_affinity:
             self.with_required_anti_affinity.pop(node.name, None)
-        self.priorities[pod.priority] += sign
-        if not self.priorities[pod.priority]:
-            del self.priorities[pod.priority]
+        _add(self.priorities, pod.priority, sign)
+        _add(self.shapes, pod.shape, sign)
         self._changed(node, (pod.shape, sign, pod.is_being_deleted))
 
     def _changed(self, node: NodeInfo, change: PodChange | None = None) -> None:
@@ -191,9 +191,7 @@ class Snapshot:
     def _count_facts(self, facts: NodeFacts, sign: int) -> None:
         self.prefer_no_schedule_nodes += sign * facts.has_prefer_no_schedule_taint
         for image in facts.images:
-            self.images[image] += sign
-            if not self.images[image]:
-                del self.images[image]
+            _add(self.images, image, sign)
 
     def _arrange(self) -> None:
         self._is_stale = False
@@ -210,3 +208,10 @@ class Snapshot:
         self._log_start += len(self._log)
         self._log.clear()
         self._pod_log.clear()
+
+
+def _add(counter: Counter[K], key: K, number: int) -> None:
+    """Add to a count, and remove it at zero."""
+    counter[key] += number
+    if not counter[key]:
+        del counter[key]

@@ -1,6 +1,7 @@
 """Counts of matching Pods per node and topology domain, updated incrementally.
 
-All nodes are counted once, then only changed ones.
+All nodes are counted once, then only changed ones. The Pods of a node are looked at if some Pod counts at all: not for
+the first Pod of a new template.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class TopologyCounts:
         self._version = 0
         self.on_node: list[int] = []  # by slot
         self.domain: list[str | None] = []  # by slot; None if the node is not counted
+        self.uncounted = 0  # number of these nodes
         self.in_domain: dict[str, int] = {}  # by domain, for domains with counted nodes
         self._nodes_in: dict[str, int] = {}
         self.total = 0
@@ -55,11 +57,13 @@ class TopologyCounts:
             self._epoch = snapshot.epoch
             self.on_node = [0] * len(nodes)
             self.domain = [None] * len(nodes)
+            self.uncounted = len(nodes)
             self.in_domain.clear()
             self._nodes_in.clear()
             self.total = 0
+            is_empty = not any(map(self._weight, snapshot.shapes))
             for node in nodes:
-                self._look(node)
+                self._look(node, is_empty=is_empty)
         else:
             for slot in self._take(changes):
                 self._look(nodes[slot])
@@ -77,7 +81,7 @@ class TopologyCounts:
             shape, sign, is_going = change
             found = known.get(shape)
             if found is None:
-                found = known[shape] = self._counts(shape)
+                found = self._weight(shape)
             if found and (terminating or not is_going):
                 difference = sign * found
                 self.on_node[slot] += difference
@@ -89,24 +93,30 @@ class TopologyCounts:
 
     def count(self, node: NodeInfo) -> int:
         """Count the Pods of a node, whether it is counted or not."""
-        known, counts, terminating = self._known, self._counts, self._going
+        known, terminating = self._known, self._going
         total = 0
         for pod in node.pods.values():
-            shape = pod.shape
-            found = known.get(shape)
+            found = known.get(pod.shape)
             if found is None:
-                found = known[shape] = counts(shape)
+                found = self._weight(pod.shape)
             if found and (terminating or not pod.is_being_deleted):
                 total += found
         return total
 
-    def _look(self, node: NodeInfo) -> None:
+    def _weight(self, shape: Shape) -> int:
+        found = self._known.get(shape)
+        if found is None:
+            found = self._known[shape] = self._counts(shape)
+        return found
+
+    def _look(self, node: NodeInfo, *, is_empty: bool = False) -> None:
+        """Count a node. `is_empty`: no Pod on it counts."""
         slot = node.slot
         before, there = self.on_node[slot], self.domain[slot]
         domain = node.labels.get(self._key)
         if domain is not None and self._admits is not None and not self._admits(node):
             domain = None
-        now = self.count(node) if node.pods else 0
+        now = self.count(node) if node.pods and not is_empty else 0
         if domain == there:
             if now != before:
                 self.on_node[slot] = now
@@ -115,6 +125,7 @@ class TopologyCounts:
                     self.total += now - before
             return
         self.on_node[slot], self.domain[slot] = now, domain
+        self.uncounted += (domain is None) - (there is None)
         if there is not None:
             self._nodes_in[there] -= 1
             self.in_domain[there] -= before

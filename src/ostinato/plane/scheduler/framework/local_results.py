@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from ostinato.plane.scheduler.cache.node_info import NodeInfo
+from ostinato.plane.scheduler.cache.node_list import values_of
 from ostinato.plane.scheduler.cache.snapshot import Snapshot
 from ostinato.plane.scheduler.framework.interface import Cycle, Filter, Plugin, Scorer
 from ostinato.plane.scheduler.framework.status import Status
@@ -87,4 +88,7 @@ class LocalResults:
         score = self.score
         if not score:
             return [0] * len(nodes)
-        return [score[node.slot] if score[node.slot] >= 0 else max(self.evaluate(node), 0) for node in nodes]
+        found = values_of(nodes, score)
+        if min(found) >= 0:  # as after a search
+            return found
+        return [known if known >= 0 else max(self.evaluate(node), 0) for known, node in zip(found, nodes, strict=True)]

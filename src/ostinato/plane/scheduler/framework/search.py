@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ostinato.plane.scheduler.cache.node_info import NodeInfo
+from ostinato.plane.scheduler.cache.node_list import NodeList
 from ostinato.plane.scheduler.cache.pod_info import PodInfo
 from ostinato.plane.scheduler.framework.interface import Filter
 from ostinato.plane.scheduler.framework.local_results import REJECTED, UNKNOWN, LocalResults
@@ -31,7 +32,7 @@ class Search:
         """Return up to `wanted` feasible nodes, starting at a slot."""
         if self._non_local_checks or self._nominated:
             return self.find_among([*nodes[start:], *nodes[:start]], wanted)
-        feasible: list[NodeInfo] = []
+        feasible = NodeList()
         results = self._results
         score, at, left = results.score, start, len(nodes)
         while left and len(feasible) < wanted:
@@ -43,9 +44,9 @@ class Search:
                         results.evaluate(nodes[slot])
                 part = score[at : at + size]
             if REJECTED in part:
-                feasible += [nodes[slot] for slot, known in enumerate(part, at) if known >= 0]
+                feasible.add_some([nodes[slot] for slot, known in enumerate(part, at) if known >= 0])
             else:
-                feasible += nodes[at : at + size]
+                feasible.add_range(nodes, at, at + size)
             left -= size
             at = (at + size) % len(nodes)
         self.checked = len(nodes) - left

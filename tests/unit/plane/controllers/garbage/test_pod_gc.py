@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from tests.stage.plane import Stage, on_stage
 
+from ostinato.cache import Entry
 from ostinato.client import MergePatch
 from ostinato.kinds.core_v1 import Node, Pod, ServiceAccount
 from ostinato.plane.controllers.garbage.pod_gc import add_pod_gc
+from ostinato.plane.objects.pod_state import PodState
 
 GARBAGE = ("pod-garbage-collector-controller", "serviceaccount-controller")
 
@@ -89,6 +92,33 @@ def test_terminated_pods_above_the_threshold_are_deleted_evicted_ones_first() ->
         stage.run(lambda manager: add_pod_gc(manager, terminated_threshold=2))
         await stage.settle()
         assert await names(stage) == ["p2", "p3", "p5"]
+
+    on_stage(play, GARBAGE[1])
+
+
+def test_pods_that_run_are_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[str] = []
+    read = Entry.read
+
+    def counted(entry: Entry, view: Any) -> Any:
+        if view is PodState:
+            decoded.append(entry.key.name)
+        return read(entry, view)
+
+    async def play(stage: Stage) -> None:
+        await begun(stage)
+        for number in range(4):
+            await bound(stage, f"p{number}")
+            await stage.set_pod_status(await stage.client.get(Pod, f"p{number}"), phase="Running")
+        await stage.set_pod_status(await stage.client.get(Pod, "p0"), phase="Failed")
+        monkeypatch.setattr(Entry, "read", counted)
+        stage.run(lambda manager: add_pod_gc(manager, terminated_threshold=1))
+        await stage.settle()
+        assert decoded == []
+        await stage.set_pod_status(await stage.client.get(Pod, "p1"), phase="Failed")
+        await stage.world.clock.sleep(25)
+        assert sorted(set(decoded)) == ["p0", "p1"]
+        assert await names(stage) == ["p1", "p2", "p3"]
 
     on_stage(play, GARBAGE[1])
 

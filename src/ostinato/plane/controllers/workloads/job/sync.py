@@ -265,8 +265,8 @@ class JobSync:
         now = self._ctx.now()
         condition = JobCondition(type=kind, status="True", reason=finish.reason, message=finish.message)
         set_condition(self._job, condition, now)
-        if kind == "Complete":
-            self._job.status.completion_time = now
+        if kind == "Complete":  # validation rejects one before startTime, which a clock that was set back would give
+            self._job.status.completion_time = max(now, self._job.status.start_time or now)
 
     def _record_finished(self, finish: Finish) -> None:
         job = self._job

@@ -9,6 +9,7 @@ from collections.abc import Hashable, Sequence
 from math import floor, log
 
 from ostinato.plane.scheduler.cache.node_info import NodeInfo
+from ostinato.plane.scheduler.cache.node_list import values_of
 from ostinato.plane.scheduler.cache.topology_counts import TopologyCounts
 from ostinato.plane.scheduler.framework.interface import MAX_NODE_SCORE, Scorer
 
@@ -27,25 +28,22 @@ class SpreadScorer(Scorer):
     def scores(self, nodes: Sequence[NodeInfo]) -> list[int]:
         if not self._columns:
             return [MAX_NODE_SCORE] * len(nodes)
-        slots = [node.slot for node in nodes]
         # Key of a node: per constraint its count, its domain, or None.
-        views: list[list[Hashable]] = []
-        for counts, by_node, _ in self._columns:
-            domain, on_node = counts.domain, counts.on_node
-            if by_node:
-                views.append([on_node[slot] if domain[slot] is not None else None for slot in slots])
-            else:
-                views.append([domain[slot] for slot in slots])
+        views = [_view(counts, nodes, by_node=by_node) for counts, by_node, _ in self._columns]
+        if len(views) == 1:  # without a tuple for each node
+            (view,) = views
+            ignored = view.count(None) if self._needs_all else 0
+            table = self._table({(part,) for part in set(view)}, len(view) - ignored)
+            of_part = {part: score for (part,), score in table.items()}
+            return list(map(of_part.__getitem__, view))
         keys: list[tuple[Hashable, ...]] = list(zip(*views, strict=True))
-        table = self._table(keys)
-        return [table[key] for key in keys]
+        ignored = sum([None in key for key in keys]) if self._needs_all else 0
+        return list(map(self._table(set(keys), len(keys) - ignored).__getitem__, keys))
 
-    def _table(self, keys: list[tuple[Hashable, ...]]) -> dict[tuple[Hashable, ...], int]:
-        """Return the score per distinct key."""
-        different = set(keys)
+    def _table(self, different: set[tuple[Hashable, ...]], in_all: int) -> dict[tuple[Hashable, ...], int]:
+        """Return the score per distinct key. `in_all`: the number of nodes that are not ignored."""
         ignored = {key for key in different if self._needs_all and None in key}
         counted = [key for key in different if key not in ignored]
-        in_all = sum([key not in ignored for key in keys]) if ignored else len(keys)
         weights = []
         for at, (_, by_node, _) in enumerate(self._columns):
             size = in_all if by_node else len({key[at] for key in counted})
@@ -70,3 +68,14 @@ class SpreadScorer(Scorer):
 
     def score(self, node: NodeInfo) -> int:
         return self.scores([node])[0]
+
+
+def _view(counts: TopologyCounts, nodes: Sequence[NodeInfo], *, by_node: bool) -> list[Hashable]:
+    """Return the part of each node's key for one constraint."""
+    if not by_node:
+        return [*values_of(nodes, counts.domain)]
+    found = values_of(nodes, counts.on_node)
+    if not counts.uncounted:
+        return [*found]
+    domains = values_of(nodes, counts.domain)
+    return [None if domain is None else count for count, domain in zip(found, domains, strict=True)]
