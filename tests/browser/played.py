@@ -29,6 +29,8 @@ class Handlers:
         self.facts = facts
         self.transports: set[asyncio.Transport] = set()  # of all connections
         self.sent = 0  # writes
+        self.asked = 0  # requests
+        self.streams = 0  # that are open
 
     def app(self) -> web.Application:
         app = web.Application(middlewares=[self.guard])
@@ -42,6 +44,7 @@ class Handlers:
 
     @web.middleware
     async def guard(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        self.asked += 1
         if request.transport is not None:
             self.transports.add(request.transport)
         response: web.StreamResponse = await handler(request)
@@ -110,6 +113,8 @@ class Handlers:
         async with self.events(request) as response:
             while True:
                 await asyncio.sleep(0.25)
+                if not self.facts.rate:
+                    continue
                 batch = self.facts.batch(time.time(), max(self.facts.rate // 4, 1))
                 self.sent += len(batch["writes"])
                 await send(response, "batch", batch)
@@ -137,7 +142,11 @@ class Handlers:
     async def events(self, request: web.Request) -> AsyncIterator[web.StreamResponse]:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
-        yield response
+        self.streams += 1
+        try:
+            yield response
+        finally:
+            self.streams -= 1
 
 
 async def send(response: web.StreamResponse, event: str, data: Json) -> None:

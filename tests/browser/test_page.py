@@ -156,8 +156,8 @@ def test_kinds_that_the_process_may_not_see_are_named(page: Page) -> None:
     facts = Facts(mode="operator")
     facts.denied = [{"what": "secrets", "why": "list of secrets is forbidden at the cluster scope"}]
     with played(facts) as server:
-        show(page, server, "alarms", "Alarms", "may not see secrets")
-        expect(page.get_by_role("region", name="Not permitted")).to_contain_text("forbidden at the cluster scope")
+        show(page, server, "alarms", "Alarms", "Not visible to this page: secrets")
+        expect(page.get_by_role("region", name="Not visible")).to_contain_text("forbidden at the cluster scope")
 
 
 def test_new_alarms_are_announced_and_counted_in_the_menu(page: Page, server: Played) -> None:
@@ -183,6 +183,22 @@ def test_the_slider_goes_back_and_live_returns(page: Page, server: Played) -> No
     expect(page.get_by_role("button", name="Pause")).to_be_visible()
     page.get_by_role("button", name="Live", exact=True).click()
     expect(slider).to_have_attribute("aria-valuetext", "live")
+
+
+def test_the_slider_shows_the_alarms_of_that_time(page: Page) -> None:
+    facts = Facts()
+    alarm = {**facts.alarms()[0], "message": "an alarm of the past"}
+    facts.recorded[20]["alarms"] = [alarm]
+    facts.recorded[40]["alarms"] = []
+    with played(facts) as server:
+        show(page, server, "loop", "Loop", "Latest writes")
+        page.get_by_role("button", name="Previous write").click()
+        slider, alarms = page.get_by_role("slider", name="Time shown"), page.get_by_role("region", name="Alarms at")
+        for at, count in ((10, 0), (30, 1), (50, 0)):
+            slider.fill(str(round(facts.recorded[at]["at"], 1)))
+            expect(alarms).to_have_count(count)
+            if count:
+                expect(alarms).to_contain_text("an alarm of the past")
 
 
 def test_the_theme_is_chosen_and_kept(page: Page, server: Played) -> None:

@@ -117,7 +117,7 @@ function Banner(): JSX.Element | null {
   if (!denied.length) return null;
   return (
     <div class="banner">
-      This process may not see {denied.slice(0, 3).map(({ what }) => what).join(", ")}{denied.length > 3 && ` and ${denied.length - 3} more`}. <a href={href("alarms")}>Details</a>
+      Not visible to this page: {denied.slice(0, 3).map(({ what }) => what).join(", ")}{denied.length > 3 && ` and ${denied.length - 3} more`}. <a href={href("alarms")}>Details</a>
     </div>
   );
 }

@@ -6,8 +6,8 @@ import { about, alarms, apply, connection, graph, reconciles, setTime, writes } 
 
 const RETRY = [1000, 2000, 5000, 10000];
 const RESTORED = 300; // seconds
-const HIDDEN_LIMIT = 40; // batches that wait for a frame; a hidden tab has no frames
-const HIDDEN = 20_000; // milliseconds until a hidden tab ends its stream: a browser has few connections, and it costs the process
+const WAITING = 40; // batches that wait for a frame; a covered window has none
+const HIDDEN = 2_000; // milliseconds until a hidden tab ends its stream, unless it is shown again: it costs the process
 
 let pending: Batch[] = [];
 let frame = 0;
@@ -26,7 +26,7 @@ function flush(): void {
 
 function receive(event: MessageEvent<string>): void {
   pending.push(JSON.parse(event.data) as Batch);
-  if (pending.length > HIDDEN_LIMIT) flush();
+  if (pending.length > WAITING) flush();
   else if (!frame) frame = requestAnimationFrame(flush);
 }
 
@@ -67,9 +67,9 @@ async function restore(): Promise<void> {
     get<Graph>("graph"), get<{ alarms: Alarm[] }>("alarms"), get<{ batches: Batch[] }>("history", { from: String(since - 1) }),
   ]);
   together(() => {
-    graph.value = currentGraph;
-    alarms.value = currentAlarms.alarms;
     apply(history.batches);
+    graph.value = currentGraph;
+    alarms.value = currentAlarms.alarms; // those of the history are older
   });
 }
 

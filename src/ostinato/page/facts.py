@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -29,11 +30,11 @@ class Ref(Fact, frozen=True):
 
     @classmethod
     def of(cls, gvk: GroupVersionKind, key: NamespacedName, uid: str = "") -> Ref:
-        return cls(gvk.api_version, gvk.kind, key.namespace, key.name, uid)
+        return cls(api_version_of(gvk), gvk.kind, key.namespace, key.name, uid)
 
     @property
     def gvk(self) -> GroupVersionKind:
-        return GroupVersionKind.of(self.api_version, self.kind)
+        return gvk_of(self.api_version, self.kind)
 
     @property
     def key(self) -> NamespacedName:
@@ -195,6 +196,21 @@ class Denied(Fact, frozen=True):
     why: str
 
 
+# A cluster has a few hundred kinds, and each report of a write names one.
+
+
+@lru_cache(maxsize=1024)
+def gvk_of(api_version: str, kind: str) -> GroupVersionKind:
+    """Parse a kind. Raises ValueError if `api_version` is malformed."""
+    return GroupVersionKind.of(api_version, kind)
+
+
+@lru_cache(maxsize=1024)
+def api_version_of(gvk: GroupVersionKind) -> str:
+    return gvk.api_version
+
+
+@lru_cache(maxsize=1024)
 def kind_node(gvk: GroupVersionKind) -> str:
     """Return the id of a kind in the graph."""
     return f"kind:{gvk.api_version}/{gvk.kind}"

@@ -10,6 +10,8 @@ from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.object import KindInfo, plural_of
 from ostinato.cache.store.entry import CollectionInfo, Entry
 from ostinato.cache.store.entry_decoder import EntryDecoder
+from ostinato.page.facts import Ref
+from ostinato.page.reporting.reports import Wrote
 
 
 def entry(instance: dict[str, Any]) -> Entry:
@@ -33,3 +35,9 @@ def instance(
             {"manager": manager, "operation": "Update", "time": f"2026-01-01T00:00:{version:02}Z"}
         ]
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **others}
+
+
+def wrote(at: float, run: str, controller: str, ref: Ref, version: str, *, is_removal: bool = False) -> Wrote:
+    """The report of a write."""
+    named = (ref.api_version, ref.kind, ref.namespace, ref.name, ref.uid)
+    return Wrote(*named, version, at, run, controller, is_removal)

@@ -12,6 +12,7 @@ from tests.stage.server import started_server
 from ostinato.client.client import Client
 from ostinato.manager import ClientOptions, Manager
 from ostinato.page.answers.cluster_facts import ClusterFacts
+from ostinato.page.answers.node_facts import NodeFacts
 from ostinato.page.answers.pod_facts import PodFacts
 from ostinato.page.answers.query import Query
 from ostinato.page.facts import Alarm
@@ -26,7 +27,7 @@ from ostinato.world import Simulation
 
 
 class Observed:
-    """`client`: of a user. `history`, `facts`, `pods`: of the page."""
+    """`client`: of a user. `history`, `facts`, `nodes`, `pods`: of the page."""
 
     def __init__(self, world: Simulation, server: Server) -> None:
         self.world = world
@@ -36,6 +37,7 @@ class Observed:
         self._own = Client(InProcessTransport(server), world=world)
         self.cluster = Cluster(self._own, world, self.history.changes, Scope())
         self.facts = ClusterFacts(world.clock, self.cluster)
+        self.nodes = NodeFacts(self.cluster)
         self.pods = PodFacts(world.clock, self._own, self.cluster, self.history.placements)
         self._symptoms = Symptoms(world.clock, self.cluster, self.history.alarms, self.history.graph)
         self.reporter = Reporter("test", world.clock)

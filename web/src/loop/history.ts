@@ -1,7 +1,7 @@
 // The last minutes, to go back to: a position in recorded batches, which plays on from there.
 import { signal } from "@preact/signals";
 import { get } from "../api";
-import type { Batch, ControllerStats } from "../protocol";
+import type { Alarm, Batch, ControllerStats } from "../protocol";
 import { onBatch } from "../state";
 
 /** Where the loop is: null is live, otherwise the time that is shown. */
@@ -9,6 +9,7 @@ export const position = signal<number | null>(null);
 export const playing = signal(false);
 export const span = signal<{ oldest: number; newest: number }>({ oldest: 0, newest: 0 });
 export const shownStats = signal<ReadonlyMap<string, ControllerStats>>(new Map());
+export const shownAlarms = signal<Alarm[]>([]); // at the position
 
 const REACH = 900; // seconds
 
@@ -39,8 +40,13 @@ export function seek(at: number): void {
   const after = batches.findIndex((batch) => batch.at > at);
   next = after < 0 ? batches.length : after;
   const stats = new Map<string, ControllerStats>();
-  for (const batch of batches.slice(0, next)) for (const one of batch.controllers) stats.set(one.name, one);
+  let alarms: Alarm[] = [];
+  for (const batch of batches.slice(0, next)) {
+    for (const one of batch.controllers) stats.set(one.name, one);
+    alarms = batch.alarms ?? alarms;
+  }
   shownStats.value = stats;
+  shownAlarms.value = alarms;
 }
 
 export function live(): void {
@@ -67,6 +73,7 @@ function advance(now: number): void {
     for (const listener of listeners) listener(batch);
     stats ??= new Map(shownStats.value);
     for (const one of batch.controllers) stats.set(one.name, one);
+    if (batch.alarms) shownAlarms.value = batch.alarms;
   }
   if (stats) shownStats.value = stats;
   position.value = at;

@@ -16,16 +16,20 @@ export function Alarms(): JSX.Element {
   const denied = about.value?.denied ?? [];
   return (
     <Page title="Alarms" note="Hot loops, stuck deletions, conflicts, throttling, webhooks, leases, backlogs and crash loops">
-      {order.length ? <ul class="alarms">{order.map((alarm) => <AlarmItem key={alarm.id} alarm={alarm} chosen={alarm.id === chosen} />)}</ul>
+      {order.length ? <AlarmList of={order} chosen={chosen} />
         : <section class="card" aria-label="Alarms"><Empty title="No alarms">The loops come to rest, nothing fights over a field, and no deletion hangs.</Empty></section>}
       {denied.length > 0 && (
-        <section class="card" aria-label="Not permitted">
-          <header class="card-head"><h2>Not visible to this page</h2><span class="quiet">the process is not permitted to see it</span></header>
+        <section class="card" aria-label="Not visible">
+          <header class="card-head"><h2>Not visible to this page</h2><span class="quiet">and why</span></header>
           <ul class="denied">{denied.map(({ what, why }) => <li key={what}><code>{what}</code> <span class="quiet">{why}</span></li>)}</ul>
         </section>
       )}
     </Page>
   );
+}
+
+export function AlarmList({ of, chosen = null }: { of: Alarm[]; chosen?: string | null }): JSX.Element {
+  return <ul class="alarms">{of.map((alarm) => <AlarmItem key={alarm.id} alarm={alarm} chosen={alarm.id === chosen} />)}</ul>;
 }
 
 function AlarmItem({ alarm, chosen }: { alarm: Alarm; chosen: boolean }): JSX.Element {

@@ -10,6 +10,7 @@ import { Card, Empty, Page } from "../parts/basics";
 import { WriteList } from "../parts/writes";
 import type { Graph } from "../protocol";
 import { changes, controllers, dropped, graph, reconciles, writes } from "../state";
+import { AlarmList } from "./alarms";
 
 const everything = signal(false);
 const SHOWN = 14;
@@ -58,6 +59,9 @@ export function Loop(): JSX.Element {
         <Legend />
       </section>
       <Slider />
+      {!isLive && past.shownAlarms.value.length > 0 && (
+        <Card title={`Alarms at ${clock(past.position.value ?? 0)}`}><AlarmList of={past.shownAlarms.value} /></Card>
+      )}
       <Card title={isLive ? "Latest writes" : `Writes before ${clock(past.position.value ?? 0)}`} note={isLive && dropped.value > 0 ? `${dropped.value.toLocaleString("en")} more were counted, not listed` : undefined}>
         <Latest />
       </Card>

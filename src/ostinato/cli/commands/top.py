@@ -10,6 +10,7 @@ from typing import Any, Final, TextIO
 
 from ostinato.api.text.colour import colour_enabled
 from ostinato.cli.page.asking import PageClient, asked, required_page
+from ostinato.cli.page.plain_text import plain
 from ostinato.manager.running import new_runner
 from ostinato.world import World
 
@@ -38,10 +39,9 @@ async def _run(socket: Path, seconds: float, count: int) -> None:
     screen = _Screen(sys.stdout)
     try:
         async with asked(socket, world) as page:
-            about = await page.get("about")
             shown = 0
             while True:
-                screen.show(about, *await _sample(page))
+                screen.show(await page.get("about"), *await _sample(page))
                 shown += 1
                 if shown == count:
                     return
@@ -75,17 +75,18 @@ class _Screen:
         lines += [
             self._styled(f"{each['severity']}: {each['message']}", _RED) for each in alarms if each["type"] != "backlog"
         ]
+        lines += [plain(f"not visible to the page: {each['what']}: {each['why']}") for each in about["denied"]]
         text = "\n".join(lines) + "\n"
         self._out.write(f"{_CLEAR}{text}" if self._is_terminal else text)
         self._out.flush()
 
     def _styled(self, text: str, style: str) -> str:
-        return f"{style}{text}{_PLAIN}" if self._colour else text
+        return f"{style}{plain(text)}{_PLAIN}" if self._colour else plain(text)
 
 
 def row(stats: Json) -> tuple[str, ...]:
     return (
-        stats["name"],
+        plain(stats["name"]),
         str(stats["depth"]),
         f"{stats['busy']}/{stats['workers']}",
         f"{stats['rate']:.1f}",

@@ -16,6 +16,7 @@ from ostinato.api.errors import APIError
 from ostinato.api.text.colour import colour_enabled
 from ostinato.cli.error import CommandError
 from ostinato.cli.page.asking import asked, find_page
+from ostinato.cli.page.plain_text import plain
 from ostinato.cli.reporting import command_errors
 from ostinato.client.client import Client
 from ostinato.client.config.config import Config
@@ -139,4 +140,4 @@ def _line(found: Tree, *, colour: bool) -> str:
     state = f"\x1b[{_COLOURS[found.ready]}m{found.ready}\x1b[0m" if colour else found.ready
     where = f" -n {found.ref.namespace}" if found.ref.namespace else ""
     message = f": {found.message}" if found.message else ""
-    return f"{found.ref.kind} {found.ref.name}{where}  {state}{message}"
+    return f"{plain(f'{found.ref.kind} {found.ref.name}{where}')}  {state}{plain(message)}"

@@ -14,6 +14,7 @@ from typing import Any, Final
 from ostinato.cli.commands.tree import Target, connected, resolved
 from ostinato.cli.error import CommandError
 from ostinato.cli.page.asking import asked
+from ostinato.cli.page.plain_text import plain
 from ostinato.cli.reporting import command_errors
 from ostinato.client.views import Unstructured
 from ostinato.manager.running import new_runner
@@ -33,7 +34,7 @@ def why(target: Target) -> int:
     with new_runner() as runner, command_errors():
         found = runner.run(_by_page(target, page) if page is not None else _by_api(target))
     for line in found:
-        sys.stdout.write(f"{line}\n")
+        sys.stdout.write(f"{plain(line)}\n")
     return 0
 
 

@@ -21,7 +21,7 @@ from ostinato.plane.parts import PlaneSettings
 from ostinato.world import World
 from ostinato.world.supervision import supervised
 
-_NICENESS: Final = 10  # a tenth of the weight of the plane: it must not slow the plane down
+_NICENESS: Final = 15  # a thirtieth of the weight of the plane: it must not slow the plane down
 
 
 class PageProcess:

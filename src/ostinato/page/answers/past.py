@@ -34,11 +34,12 @@ async def past(query: Query, history: History, clock: Clock) -> Past:
         changes.setdefault(int(change.at), []).append(change)
     runs: dict[int, list[Reconcile]] = {}
     for run in [*history.runs.between(since, until)][-_MAX_RUNS:]:
-        runs.setdefault(int(run.at), []).append(run)
+        runs.setdefault(int(run.at), []).append(run.reconcile())
     controllers: dict[int, dict[str, ControllerStats]] = {}
     for at, stats in history.samples.between(since, until):
         controllers.setdefault(int(at), {})[stats.name] = stats
-    seconds = sorted({*changes, *runs, *controllers})
+    alarms = {int(at): active for at, active in history.past_alarms.between(since, until)}
+    seconds = sorted({*changes, *runs, *controllers, *alarms})
     most = max(1, _MAX_WRITES // max(1, len(changes)))
     batches: list[Batch] = []
     for second in seconds:
@@ -49,6 +50,7 @@ async def past(query: Query, history: History, clock: Clock) -> Past:
                 writes=writes,
                 reconciles=runs.get(second, []),
                 controllers=[*controllers.get(second, {}).values()],
+                alarms=alarms.get(second),
                 dropped=sum(each.n for each in counts),
                 counts=counts or msgspec.UNSET,
             )

@@ -15,9 +15,9 @@ from typing import Final
 
 import msgspec
 
-from ostinato.api.gvk import GroupKind, GroupVersionKind, NamespacedName
+from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.cache.store.entry import Entry
-from ostinato.page.facts import Ref
+from ostinato.page.facts import Ref, gvk_of
 from ostinato.page.history.change import Change, Type
 from ostinato.page.reporting.reports import Wrote
 
@@ -32,7 +32,8 @@ _MAX_DELETING: Final = 100
 _MAX_DIGITS: Final = 18  # of the number of a change
 _DICTIONARY: Final = 32 << 10  # bytes that zlib uses
 
-Object = tuple[GroupKind, NamespacedName]
+Object = tuple[str, str, str, str]
+"""Group, kind, namespace and name."""
 
 
 class _Claim(msgspec.Struct, frozen=True):
@@ -88,7 +89,7 @@ class Changes:
 
     def claim(self, at: float, wrote: Wrote) -> None:
         """Record that a run made a write."""
-        where = object_of(wrote.ref.gvk, wrote.ref.key)
+        where = gvk_of(wrote.api_version, wrote.kind).group, wrote.kind, wrote.namespace, wrote.name
         found = self._claimed(at, where, wrote)
         if found is not None:
             self._attribute(found, where, wrote)
@@ -230,11 +231,11 @@ class Changes:
 
 
 def object_of(gvk: GroupVersionKind, key: NamespacedName) -> Object:
-    return gvk.group_kind, key
+    return gvk.group, gvk.kind, key.namespace, key.name
 
 
 def _fits(change: Change, wrote: Wrote) -> bool:
     """Whether a change may be the removal or binding that a run reported."""
-    if wrote.ref.uid and wrote.ref.uid != change.uid:
+    if wrote.uid and wrote.uid != change.uid:
         return False
     return change.type == "delete" if wrote.is_removal else change.binds()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ostinato.page.facts import kind_node
+from ostinato.page.facts import gvk_of, kind_node
 from ostinato.page.history.changes import Changes
-from ostinato.page.history.runs import Placements, Runs, Samples
+from ostinato.page.history.runs import PastAlarms, Placements, Runs, Samples
 from ostinato.page.live.alarms import Alarms
 from ostinato.page.live.graph import LiveGraph
 from ostinato.page.reporting.reports import Reports
@@ -27,6 +27,7 @@ class History:
         self.placements = Placements()
         self.graph = LiveGraph()
         self.alarms = Alarms()
+        self.past_alarms = PastAlarms()
         self.dropped = 0  # reports that were lost so far
         self._tidied = 0  # number of the last change that `tidy` has seen
         self._expired_at = float("-inf")
@@ -38,12 +39,17 @@ class History:
         for watch in reports.watches:
             self.graph.watches(watch)
         for wrote in reports.wrote:
-            if wrote.ref.kind != _EVENT:
+            if wrote.kind != _EVENT:
                 self.changes.claim(now, wrote)
-            self.graph.writes(wrote.controller, kind_node(wrote.ref.gvk))
-        for run in reports.runs:
-            self.runs.add(run)
-            self.alarms.ran(run)
+        written = dict.fromkeys((each.controller, each.api_version, each.kind) for each in reports.wrote)
+        for controller, *kind in written:
+            self.graph.writes(controller, kind_node(gvk_of(*kind)))
+        for ran in reports.runs:
+            self.runs.add(ran)
+            if ran.has_failed:
+                self.alarms.failed(ran.reconcile())
+            else:
+                self.alarms.succeeded(ran.controller, ran.key)
         for stats in reports.controllers:
             self.samples.add(now, reports.process, stats)
             self.alarms.sampled(now, stats)
@@ -57,12 +63,14 @@ class History:
             self.alarms.throttled(now, client, count)
 
     def tidy(self) -> None:
-        """Drop what is too old, and pack a few changes if there are many."""
+        """Record the alarms, drop what is too old, and pack a few changes if there are many."""
         now = self._clock.wall()
+        self.past_alarms.record(now, self.alarms)
         if now - self._expired_at >= _EXPIRE:
             self._expired_at = now
             self.changes.expire(now)
             self.runs.expire(now)
+            self.past_alarms.expire(now)
         added, self._tidied = self.changes.last - self._tidied, self.changes.last
         if self.changes.needs_packing and added <= _BUSY:  # otherwise they are dropped before they are packed
             self.changes.pack(_PACKED_PER_STEP)

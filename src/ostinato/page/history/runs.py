@@ -1,45 +1,46 @@
-"""Rings of the runs of controllers, of their statistics, and of the scheduler's decisions; bounded in bytes and age."""
+"""Rings of the runs of controllers, statistics, alarms and decisions of the scheduler; bounded in bytes and age."""
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
-from ostinato.page.facts import ControllerStats, Reconcile
-from ostinato.page.reporting.reports import Placed
+from ostinato.page.facts import Alarm, ControllerStats, Reconcile
+from ostinato.page.live.alarms import Alarms
+from ostinato.page.reporting.reports import Placed, Ran
 
 MAX_BYTES: Final = 24 << 20
 MAX_AGE: Final = 900.0  # seconds
 _MAX_SAMPLES: Final = 900
+_MAX_ALARM_CHANGES: Final = 500
 _MAX_PODS: Final = 5_000  # with decisions of the scheduler
 _MAX_ATTEMPTS: Final = 10  # for each
-_OVERHEAD: Final = 700  # approximate bytes of a run
-_STATE: Final = 300  # of each cause and write
+_OVERHEAD: Final = 700  # approximate bytes of a run beside its details
 
 
 class Runs:
+    """Runs are kept as they were reported, and decoded when they are asked for."""
+
     def __init__(self, max_bytes: int = MAX_BYTES, max_age: float = MAX_AGE) -> None:
         self.size = 0
+        self.added = 0  # number of runs that were added so far
         self._max_bytes = max_bytes
         self._max_age = max_age
-        self._ring: deque[Reconcile] = deque()
-        self._by_id: dict[str, Reconcile] = {}
-        self._by_key: dict[tuple[str, str], list[Reconcile]] = {}  # by controller and key, in order
-        self._added = 0  # number of runs that were added so far
+        self._ring: deque[Ran] = deque()
+        self._by_id: dict[str, tuple[Ran, str]] = {}  # with the id of the run of the same key before it, or ""
+        self._latest: dict[tuple[str, str], str] = {}  # by controller and key: the id of its last run
 
     def __len__(self) -> int:
         return len(self._ring)
 
-    @property
-    def added(self) -> int:
-        return self._added
-
-    def add(self, run: Reconcile) -> None:
-        self._added += 1
+    def add(self, run: Ran) -> None:
+        self.added += 1
         self._ring.append(run)
-        self._by_id[run.id] = run
-        self._by_key.setdefault((run.controller, run.key), []).append(run)
+        key = (run.controller, run.key)
+        self._by_id[run.id] = run, self._latest.get(key, "")
+        self._latest[key] = run.id
         self.size += _size(run)
         while self.size > self._max_bytes:
             self._drop()
@@ -49,30 +50,33 @@ class Runs:
             self._drop()
 
     def get(self, run: str) -> Reconcile | None:
-        return self._by_id.get(run)
+        found = self._by_id.get(run)
+        return None if found is None else found[0].reconcile()
 
     def before(self, run: Reconcile) -> Reconcile | None:
         """Return the run of the same key before this one."""
-        found = self._by_key.get((run.controller, run.key), [])
-        earlier = [each for each in found if each.at < run.at]
-        return earlier[-1] if earlier else None
+        _, before = self._by_id.get(run.id, (None, ""))
+        while (found := self._by_id.get(before)) is not None:
+            earlier, before = found
+            if earlier.at < run.at:  # reports of several processes may arrive in another order
+                return earlier.reconcile()
+        return None
 
-    def after(self, added: int) -> list[Reconcile]:
+    def after(self, added: int) -> list[Ran]:
         """Return the runs that were added after the first `added`, oldest first."""
-        new = min(self._added - added, len(self._ring))
-        return [self._ring[len(self._ring) - new + at] for at in range(new)] if new > 0 else []
+        new = min(self.added - added, len(self._ring))
+        return [*islice(reversed(self._ring), new)][::-1] if new > 0 else []
 
-    def between(self, since: float, until: float) -> Iterator[Reconcile]:
+    def between(self, since: float, until: float) -> Iterator[Ran]:
         return (run for run in self._ring if since <= run.at < until)
 
     def _drop(self) -> None:
         run = self._ring.popleft()
         self.size -= _size(run)
+        key = (run.controller, run.key)
         self._by_id.pop(run.id, None)
-        of_key = self._by_key[run.controller, run.key]
-        of_key.remove(run)
-        if not of_key:
-            del self._by_key[run.controller, run.key]
+        if self._latest.get(key) == run.id:
+            del self._latest[key]
 
 
 class Samples:
@@ -99,6 +103,36 @@ class Samples:
         return ((at, stats) for at, stats in self._ring if since <= at < until)
 
 
+class PastAlarms:
+    """Which alarms were active when, for as long as the other rings. A text that changes is not recorded again."""
+
+    def __init__(self) -> None:
+        self._ring: deque[tuple[float, list[Alarm]]] = deque(maxlen=_MAX_ALARM_CHANGES)
+        self._version = 0
+        self._ids: list[str] = []
+
+    def record(self, at: float, alarms: Alarms) -> None:
+        """Record the active alarms, if others than before are active."""
+        if alarms.version == self._version:
+            return
+        self._version = alarms.version
+        current = alarms.current()
+        ids = [each.id for each in current]
+        if ids != self._ids:
+            self._ids = ids
+            self._ring.append((at, current))
+
+    def expire(self, now: float) -> None:
+        while len(self._ring) > 1 and self._ring[1][0] < now - MAX_AGE:  # the first may still be active
+            self._ring.popleft()
+
+    def between(self, since: float, until: float) -> list[tuple[float, list[Alarm]]]:
+        """Return the changes of a period, the first of them the alarms at its begin, if there were any."""
+        before = [alarms for at, alarms in self._ring if at < since]
+        found = [(at, alarms) for at, alarms in self._ring if since <= at < until]
+        return [(since, before[-1]), *found] if before and before[-1] else found
+
+
 class Placements:
     """The last decisions of the scheduler on each Pod."""
 
@@ -117,5 +151,5 @@ class Placements:
         return [*self._by_pod.get(uid, ())]
 
 
-def _size(run: Reconcile) -> int:
-    return _OVERHEAD + len(run.error or "") + _STATE * (len(run.causes) + len(run.writes))
+def _size(run: Ran) -> int:
+    return _OVERHEAD + len(run.details)

@@ -70,20 +70,20 @@ class Alarms:
 
     # Signs
 
-    def ran(self, run: Reconcile) -> None:
-        where = (run.controller, run.key)
-        if run.result == "error":
-            if len(self._failing) < _MAX_KEYS or where in self._failing:
-                self._failing[where] = self._failing.get(where, 0) + 1
-            self._errors[run.controller] = run.error or ""
-            self._failed(run)
-        elif run.result != "conflict":
-            self._failing.pop(where, None)
+    def succeeded(self, controller: str, key: str) -> None:
+        """A run ended without an error."""
+        if self._failing:
+            self._failing.pop((controller, key), None)
+
+    def failed(self, run: Reconcile) -> None:
+        """A run ended with an error or a conflict."""
         if run.result == "conflict":
             self._conflicted(run)
-
-    def _failed(self, run: Reconcile) -> None:
-        error = run.error or ""
+            return
+        where, error = (run.controller, run.key), run.error or ""
+        if len(self._failing) < _MAX_KEYS or where in self._failing:
+            self._failing[where] = self._failing.get(where, 0) + 1
+        self._errors[run.controller] = error
         if (found := _WEBHOOK.search(error)) is not None:
             alarm = Alarm(
                 id=f"webhook/{found[1]}",

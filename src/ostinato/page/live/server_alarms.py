@@ -3,7 +3,8 @@
 - The counters are read while someone looks at the page. The first reading of a server raises no alarm.
 - Servers are told apart by their start: behind one address there may be several, and each may be restarted. A counter
   that is less than before was reset, which is not an alarm.
-- Without permission to read `/metrics` this is in `denied`, and tried again after a minute.
+- Without permission to read `/metrics` this is in `denied`, and tried again after a minute. So is that there are other
+  API servers, as far as the endpoints of the Service `kubernetes` name them: the counters are those of one.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ _CONFIGURATIONS: Final = {
     "admit": GroupVersionKind(_GROUP, "v1", "MutatingWebhookConfiguration"),
 }
 _FLOW_SCHEMA: Final = GroupVersionKind("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema")
+_ENDPOINT_SLICE: Final = GroupVersionKind("discovery.k8s.io", "v1", "EndpointSlice")
+_SERVICE_NAME: Final = "kubernetes.io/service-name"
 _DENIED: Final = "metrics of the API server"
 _ERRORS: Final = ("calling_webhook_error", "apiserver_internal_error")
 _logger = logging.getLogger("ostinato.page")
@@ -59,7 +62,7 @@ class _Growth(NamedTuple):
 class ServerAlarms:
     def __init__(self, clock: Clock, cluster: Cluster, alarms: Alarms, is_viewed: Callable[[], bool]) -> None:
         """`is_viewed`: whether someone looks at the page."""
-        self.denied: list[Denied] = []
+        self._denied: list[Denied] = []
         self._clock = clock
         self._cluster = cluster
         self._alarms = alarms
@@ -67,6 +70,24 @@ class ServerAlarms:
         self._servers: dict[str, tuple[float, Reading]] = {}  # by process: when it was read, the last read at the end
         self._recent: dict[_Cause, deque[_Growth]] = {}
         self._wait = 0.0  # seconds before the next reading
+
+    @property
+    def denied(self) -> list[Denied]:
+        """What the page does not see of the API servers, and why."""
+        others = len(self._addresses()) - 1
+        if self._denied or others < 1:
+            return self._denied
+        why = "the page reads those of the server that answers it; no alarms of webhooks and throttling at the others"
+        return [Denied(f"metrics of {others} other API server{'s' if others > 1 else ''} ({PATH})", why)]
+
+    def _addresses(self) -> set[str]:
+        """Return the addresses of the API servers; none if their EndpointSlice is not watched."""
+        found: set[str] = set()
+        for entry in self._cluster.entries(_ENDPOINT_SLICE):
+            if entry.key.namespace == "default" and entry.labels.get(_SERVICE_NAME) == "kubernetes":
+                for endpoint in entry.dict().get("endpoints") or ():
+                    found.update(endpoint.get("addresses") or ())
+        return found
 
     async def run(self) -> None:
         """Read the counters until cancelled, while the page is viewed."""
@@ -94,7 +115,7 @@ class ServerAlarms:
             self._deny(str(status.get("reason") or f"the role of the page does not allow get {PATH}"))
 
     def _deny(self, why: str) -> None:
-        self.denied = [Denied(f"{_DENIED} ({PATH})", f"{why}; no alarms of webhooks and throttling of other clients")]
+        self._denied = [Denied(f"{_DENIED} ({PATH})", f"{why}; no alarms of webhooks and throttling of other clients")]
         self._wait = RETRY
 
     async def _read(self) -> None:
@@ -106,7 +127,7 @@ class ServerAlarms:
             self._wait = min(2 * max(self._wait, INTERVAL), RETRY)
             _logger.warning("unable to read metrics of the API server retry_seconds=%g error=%s", self._wait, error)
         else:
-            self.denied, self._wait = [], INTERVAL
+            self._denied, self._wait = [], INTERVAL
             self.receive(reading)
 
     def receive(self, reading: Reading) -> None:

@@ -16,16 +16,17 @@ from typing import Final
 
 import msgspec
 
-from ostinato.page.facts import Alarm, Batch, ControllerStats, Count, Reconcile, Write, kind_node
+from ostinato.page.facts import Alarm, Batch, ControllerStats, Count, Write, kind_node
 from ostinato.page.history.authors import COMPONENTS
 from ostinato.page.history.change import Change
 from ostinato.page.history.history import History
+from ostinato.page.reporting.reports import Ran
 from ostinato.world import Clock
 
 TICK: Final = 0.25  # seconds between two batches
-MAX_WRITES: Final = 60  # in a batch
+MAX_WRITES: Final = 40  # in a batch
 MAX_DECODED: Final = 25  # of them: decoding takes time that a busy plane needs
-MAX_RUNS: Final = 60  # in a batch
+MAX_RUNS: Final = 20  # in a batch
 MAX_SUBSCRIBERS: Final = 16
 SETTLED: Final = 0.35  # seconds until the report of a run has arrived
 _BEHIND: Final = 20  # batches that a page may be behind
@@ -151,7 +152,7 @@ class Stream:
         return Batch(
             at=now,
             writes=writes,
-            reconciles=_chosen(runs),
+            reconciles=[each.reconcile() for each in _chosen(runs)],
             controllers=controllers,
             alarms=alarms,
             dropped=len(changes) - len(writes),
@@ -175,12 +176,12 @@ def _sent(changes: Sequence[Change], history: History) -> tuple[list[Write], lis
     return [each.shown() if each.number in decoded else each.outlined() for each in sent], _counts(left_out, history)
 
 
-def _chosen(runs: list[Reconcile]) -> list[Reconcile]:
+def _chosen(runs: list[Ran]) -> list[Ran]:
     """Return the runs of a batch: the newest, those that failed before others."""
     if len(runs) <= MAX_RUNS:
         return runs
-    failed = [each for each in runs if each.result in ("error", "conflict")][-MAX_RUNS:]
-    others = [each for each in runs if each.result not in ("error", "conflict")]
+    failed = [each for each in runs if each.has_failed][-MAX_RUNS:]
+    others = [each for each in runs if not each.has_failed]
     return sorted([*failed, *others[len(others) + len(failed) - MAX_RUNS :]], key=lambda each: each.at)
 
 

@@ -44,7 +44,7 @@ class Symptoms:
         self._check_deletions(now)
         for uid, ref in [*self._crashing.items()]:
             entry = self._cluster.find(ref)
-            if entry is None or _CRASHING not in entry.data:
+            if entry is None or not _is_crashing(entry):
                 del self._crashing[uid]
                 continue
             alarm = Alarm(
@@ -87,7 +87,7 @@ class Symptoms:
         )
 
     def _saw_pod(self, entry: Entry) -> None:
-        if _CRASHING in entry.data:
+        if _is_crashing(entry):
             self._crashing[entry.uid] = Ref.of(entry.collection.info.gvk, entry.key, entry.uid)
 
     def _saw_lease(self, before: Entry, after: Entry) -> None:
@@ -106,6 +106,11 @@ class Symptoms:
             detail="the holder did not renew it in time: it ended, was suspended, or cannot reach the API server",
         )
         self._alarms.raise_(alarm, now, _LEASE_SECONDS)
+
+
+def _is_crashing(entry: Entry) -> bool:
+    """Whether a container waits in CrashLoopBackOff. The status follows the metadata; most Pods need no decoding."""
+    return _CRASHING in (entry.data if entry.reference else entry.suffix)
 
 
 def _minutes(seconds: float) -> str:

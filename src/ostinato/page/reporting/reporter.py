@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -22,17 +22,16 @@ from ostinato.controllers.guards.hot_loop import Loop
 from ostinato.controllers.reasons import Cause
 from ostinato.controllers.reports.metrics import ControllerStatistics
 from ostinato.controllers.reports.observing import Placement, RunOutcome
-from ostinato.page import facts
-from ostinato.page.facts import ControllerStats, Ref, State
-from ostinato.page.reporting.reports import HotLoop, Placed, Reports, Watches, Wrote
+from ostinato.page.facts import ControllerStats, Ref
+from ostinato.page.reporting.reports import HotLoop, Placed, Ran, Reports, Watches, Written, Wrote
 from ostinato.world import Clock
 
 INTERVAL: Final = 0.15  # seconds between two batches
 _SAMPLE: Final = 1.0  # seconds between two samples of the statistics
 _MAX_REPORTS: Final = 4_000  # collected between two batches
 _MAX_WRITES: Final = 50  # listed with a run
-_MAX_ERROR: Final = 1_000  # characters
 _RECENT: Final = 256  # durations from which percentiles are computed
+_POD: Final = GroupVersionKind("", "v1", "Pod")
 
 Deliver = Callable[[Reports], Awaitable[bool]]
 """Hands reports over; returns whether the receiver is a new one, which knows nothing of this process.
@@ -52,13 +51,13 @@ class Reporter:
         """`process`: the name of this process in the page."""
         self._process = process
         self._clock = clock
-        self._runs: list[facts.Reconcile] = []
+        self._runs: list[Ran] = []
         self._wrote: list[Wrote] = []
         self._hot_loops: list[HotLoop] = []
         self._placed: list[Placed] = []
         self._throttled: dict[str, int] = {}  # requests by controller
         self._dropped = 0
-        self._writes_of: dict[str, list[State]] = {}  # writes of the runs that have not ended
+        self._writes_of: dict[str, list[Written]] = {}  # writes of the runs that have not ended
         self._controllers: dict[str, _Sampled] = {}
         self._ended: list[str] = []
         self._watches: dict[Watches, bool] = {}  # and whether it was reported
@@ -79,44 +78,28 @@ class Reporter:
 
     def wrote(self, run: Run, write: OwnWrite) -> None:
         self._written.add(write.gvk)
-        ref = Ref.of(write.gvk, write.key, access.uid(write.instance))
-        if _is_removed(write):
-            self._add_write(run, ref, "", is_removal=True)
-        elif Cause(write.gvk, write.key, write.resource_version) not in run.why.known_causes:
-            self._add_write(run, ref, write.resource_version)
+        is_removal = _is_removed(write)
+        version = "" if is_removal else write.resource_version
+        written = Written.of(write.gvk, write.key, access.uid(write.instance), version)
+        if is_removal or Cause(write.gvk, write.key, version) not in run.why.known_causes:
+            self._add_write(run, written, is_removal=is_removal)
         # Otherwise the object had that resourceVersion when the run began: the write changed nothing.
 
     def deleted(self, run: Run, deletion: OwnDeletion) -> None:
-        ref, version = Ref.of(deletion.gvk, deletion.key, deletion.uid), deletion.resource_version
-        if not version:
-            self._add_write(run, ref, "", is_removal=True)
-        elif Cause(deletion.gvk, deletion.key, version) not in run.why.known_causes:
-            self._add_write(run, ref, version)
+        version = deletion.resource_version
+        written = Written.of(deletion.gvk, deletion.key, deletion.uid, version)
+        if not version or Cause(deletion.gvk, deletion.key, version) not in run.why.known_causes:
+            self._add_write(run, written, is_removal=not version)
         # Otherwise it was being deleted already: the request changed nothing.
 
     def finished(self, run: Run, outcome: RunOutcome) -> None:
-        writes = self._writes_of.pop(run.id, [])
+        writes = self._writes_of.pop(run.id, ())
         sampled = self._controllers.get(run.controller)
         if sampled is not None:
             sampled.recent.append(outcome.seconds)
         if self._is_full(self._runs):
             return
-        self._runs.append(
-            facts.Reconcile(
-                id=run.id,
-                at=self._clock.wall(),
-                controller=run.controller,
-                key=_text(run.request),
-                seconds=outcome.seconds,
-                waited=outcome.waited,
-                result=outcome.result,
-                error=outcome.error[:_MAX_ERROR] or None,
-                reasons=list(run.why.reasons),
-                causes=[State(Ref.of(each.gvk, each.key), each.resource_version) for each in run.why.known_causes],
-                writes=writes,
-                explanations=run.explanations,
-            )
-        )
+        self._runs.append(Ran.of(self._clock.wall(), run, outcome, writes))
 
     def hot_loop(self, run: Run, loop: Loop) -> None:
         if not self._is_full(self._hot_loops):
@@ -132,8 +115,7 @@ class Reporter:
         if not self._is_full(self._placed):
             self._placed.append(Placed(self._clock.wall(), run.id, placement))
         if placement.node:
-            ref = Ref("v1", "Pod", placement.pod.namespace, placement.pod.name, placement.uid)
-            self._add_write(run, ref, "")
+            self._add_write(run, Written.of(_POD, placement.pod, placement.uid, ""))
 
     @property
     def kinds(self) -> set[GroupVersionKind]:
@@ -187,13 +169,13 @@ class Reporter:
         self._dropped = 0
         return reports
 
-    def _add_write(self, run: Run, ref: Ref, version: str, *, is_removal: bool = False) -> None:
+    def _add_write(self, run: Run, written: Written, *, is_removal: bool = False) -> None:
         if self._is_full(self._wrote):
             return
-        self._wrote.append(Wrote(self._clock.wall(), run.id, run.controller, ref, version, is_removal))
+        self._wrote.append(Wrote.by(run, written, self._clock.wall(), is_removal=is_removal))
         writes = self._writes_of.setdefault(run.id, [])
         if len(writes) < _MAX_WRITES:
-            writes.append(State(ref, version))
+            writes.append(written)
 
     def _is_full(self, collected: Sequence[object]) -> bool:
         """Return whether a report must be dropped, and count it."""
@@ -228,7 +210,7 @@ class _Sampled:
             retries=(counts.retries - before.retries) / seconds,
             oldest=0.0 if oldest is None else oldest[1],
         )
-        return msgspec.structs.replace(stats, reason=_reason(stats, "" if oldest is None else _text(oldest[0])))
+        return msgspec.structs.replace(stats, reason=_reason(stats, "" if oldest is None else str(oldest[0])))
 
 
 class _Counts(msgspec.Struct, frozen=True):
@@ -272,7 +254,3 @@ def _is_removed(write: OwnWrite) -> bool:
     instance = write.instance if isinstance(write.instance, dict) else to_dict(write.instance)
     waits = instance["metadata"].get("deletionGracePeriodSeconds")
     return not waits and not (instance.get("spec") or {}).get("finalizers")
-
-
-def _text(key: Hashable) -> str:
-    return str(key)

@@ -16,6 +16,7 @@ from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import MetadataOf, Unstructured
 from ostinato.http.server import Answer, BodyTooLarge, HttpRequest, HttpResponse, HttpStream
 from ostinato.page.answers.cluster_facts import ClusterFacts
+from ostinato.page.answers.node_facts import NodeFacts
 from ostinato.page.answers.object_facts import ObjectFacts
 from ostinato.page.answers.past import past
 from ostinato.page.answers.pod_facts import PodFacts
@@ -68,6 +69,7 @@ class Routes:
         self._history = history
         self._stream = stream
         self._facts = ClusterFacts(clock, cluster)
+        self._nodes = NodeFacts(cluster)
         self._objects = ObjectFacts(clock, client, cluster, self._facts, history)
         self._pods = PodFacts(clock, client, cluster, history.placements)
         self._get: dict[str, Callable[[Query], object]] = {
@@ -75,7 +77,7 @@ class Routes:
             "alarms": self._alarms,
             "controllers": lambda _: {"controllers": [*history.samples.latest.values()]},
             "graph": lambda _: history.graph.graph(),
-            "nodes": lambda _: {"nodes": self._facts.nodes()},
+            "nodes": lambda _: {"nodes": self._nodes.nodes()},
             "scheduler": self._pods.scheduling,
         }
         self._await: dict[str, Callable[[Query], Awaitable[object]]] = {

@@ -8,7 +8,7 @@ from tests.unit.page.observed import Observed, observed, query
 
 from ostinato.client import MergePatch
 from ostinato.kinds.core_v1 import Node, Pod
-from ostinato.page.answers.cluster_facts import NodeFact
+from ostinato.page.answers.node_facts import NodeFact
 from ostinato.plane import scheduler
 
 
@@ -49,7 +49,7 @@ def test_nodes_have_the_shares_that_running_pods_request() -> None:
         await page.client.create(pod("waiting", "1"))
         await page.passes(1)
         full = NodeFact(name="node-1", ready=True, pods=2, capacity=10, cpu=0.75, memory=0.5, taints=0)
-        assert page.facts.nodes() == [full]
+        assert page.nodes.nodes() == [full]
 
         await page.client.patch(Pod, "b", MergePatch({"status": {"phase": "Succeeded"}}), subresource="status")
         await page.client.patch(
@@ -58,7 +58,7 @@ def test_nodes_have_the_shares_that_running_pods_request() -> None:
         ended = {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
         await page.client.patch(Node, "node-1", MergePatch(ended), subresource="status")
         await page.passes(1)
-        assert page.facts.nodes() == [
+        assert page.nodes.nodes() == [
             NodeFact(name="node-1", ready=False, pods=1, capacity=10, cpu=0.25, memory=0.25, taints=1)
         ]
 

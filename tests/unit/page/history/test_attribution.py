@@ -8,9 +8,12 @@ from tests.unit.page.observed import Observed, observed
 
 from ostinato.client import MergePatch
 from ostinato.controllers import Context, Request, Result
+from ostinato.kinds.autoscaling_v2 import HorizontalPodAutoscaler
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.manager import Manager
 from ostinato.page.facts import Ref
+from ostinato.page.history.chain import chain
+from ostinato.plane.controllers.autoscaling import AutoscalerReconciler
 
 FINALIZER = "example.dev/clean"
 SOURCE = Ref("v1", "ConfigMap", "default", "a")
@@ -70,3 +73,42 @@ def test_the_removal_of_the_last_finalizer_is_the_controllers_and_the_deletion_t
         assert run.key == "default/a"
 
     observed(test, add)
+
+
+def test_the_scale_that_the_autoscaler_writes_is_its_own_and_leads_to_the_edit_of_the_autoscaler() -> None:
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "app", "image": "app:1"}]},
+    }
+    replica_set = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template},
+    }
+    target = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web"}
+    autoscaler = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "scaler", "namespace": "default"},
+        "spec": {"scaleTargetRef": target, "minReplicas": 5, "maxReplicas": 9},
+    }
+
+    async def test(page: Observed) -> None:
+        await page.client.create(replica_set)
+        await page.client.create(autoscaler)
+        await page.passes(20)
+        changes = page.history.changes
+        _, scaled = changes.of_object(Ref("apps/v1", "ReplicaSet", "default", "web"))
+        assert scaled.shown().summary == "spec.replicas: 2 → 5"
+        assert scaled.controller == "autoscaler"
+        steps, (origin,) = chain(scaled, changes, page.history.runs)
+        # The first run of an autoscaler waits for its period; the second continues it.
+        assert [each.type for each in steps] == ["write", "reconcile", "reconcile", "user"]
+        assert origin.write
+        assert (origin.who, origin.write.ref.name) == ("a-user", "scaler")
+
+    def add_autoscaler(manager: Manager) -> None:
+        manager.build("autoscaler").watch_for(HorizontalPodAutoscaler).complete(AutoscalerReconciler())
+
+    observed(test, add_autoscaler)

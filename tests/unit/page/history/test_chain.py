@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.unit.page.objects import entry, instance
+from tests.unit.page.objects import entry, instance, wrote
 
-from ostinato.page.facts import Reconcile, Ref, State, Step
+from ostinato.controllers.current import Reconcile as Run
+from ostinato.controllers.reasons import Cause, Why
+from ostinato.controllers.reports.observing import RunOutcome
+from ostinato.page.facts import Reconcile, Step
 from ostinato.page.history.chain import MAX_STEPS, chain
 from ostinato.page.history.change import Change, Type
 from ostinato.page.history.changes import Changes
 from ostinato.page.history.runs import Runs
-from ostinato.page.reporting.reports import Wrote
+from ostinato.page.reporting.reports import Ran
 
 
 class Story:
@@ -41,27 +44,26 @@ class Story:
         old = entry(before) if verb == "update" else None
         change = self.changes.add(float(self._version), verb, old, entry(after))
         if run is not None:
-            self.changes.claim(change.at, Wrote(change.at, run.id, run.controller, change.ref, change.resource_version))
+            self.changes.claim(change.at, wrote(change.at, run.id, run.controller, change.ref, change.resource_version))
         return change
 
     def run(
         self, controller: str, *causes: Change, reasons: tuple[str, ...] = (), explanations: Sequence[str] = ()
     ) -> Reconcile:
         self._version += 1
-        run = Reconcile(
+        why = Why(reasons, tuple(Cause(each.gvk, each.key, each.resource_version) for each in causes))
+        run = Run(
             id=f"{controller}-{self._version}",
-            at=float(self._version),
             controller=controller,
-            key="default/a",
-            seconds=0.1,
-            waited=0.0,
-            result="success",
-            reasons=[*reasons],
-            causes=[State(Ref.of(each.gvk, each.key), each.resource_version) for each in causes],
+            request="default/a",
+            gvk=None,
+            why=why,
+            attempt=1,
             explanations=[*explanations],
         )
-        self.runs.add(run)
-        return run
+        ran = Ran.of(float(self._version), run, RunOutcome(result="success", seconds=0.1, waited=0.0), ())
+        self.runs.add(ran)
+        return ran.reconcile()
 
     def why(self, change: Change) -> list[Step]:
         return chain(change, self.changes, self.runs)[0]
@@ -216,7 +218,7 @@ def test_a_run_whose_report_is_missing_ends_the_chain() -> None:
     story = Story()
     change = story.write("Pod", "a")
     story.changes.claim(
-        change.at, Wrote(change.at, "lost", "replicaset-controller", change.ref, change.resource_version)
+        change.at, wrote(change.at, "lost", "replicaset-controller", change.ref, change.resource_version)
     )
     assert types(story.why(change)) == ["write", "unknown"]
 

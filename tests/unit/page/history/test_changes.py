@@ -6,7 +6,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from tests.unit.page.objects import entry, instance
+from tests.unit.page.objects import entry, instance, wrote
 
 from ostinato.page.facts import Ref
 from ostinato.page.history.change import Change
@@ -21,21 +21,21 @@ def updated(changes: Changes, version: int, at: float = 100.0, **others: Any) ->
     return changes.add(at, "update", entry(before), entry(instance("Pod", "a", version, **others)))
 
 
-def wrote(version: int, run: str = "run-1", ref: Ref = POD, at: float = 100.0) -> Wrote:
-    return Wrote(at, run, "controller", ref, str(version))
+def claim(version: int, run: str = "run-1", ref: Ref = POD, at: float = 100.0) -> Wrote:
+    return wrote(at, run, "controller", ref, str(version))
 
 
 def test_a_run_is_found_by_the_resource_version_of_its_write() -> None:
     changes = Changes()
     first, second = updated(changes, 2), updated(changes, 3)
-    changes.claim(100.1, wrote(3))
+    changes.claim(100.1, claim(3))
     assert (first.run, second.run) == ("", "run-1")
     assert second.shown().author == "controller"
 
 
 def test_a_claim_may_arrive_before_the_change() -> None:
     changes = Changes()
-    changes.claim(99.9, wrote(2))
+    changes.claim(99.9, claim(2))
     assert updated(changes, 2).run == "run-1"
     assert updated(changes, 3).run == ""
 
@@ -43,8 +43,8 @@ def test_a_claim_may_arrive_before_the_change() -> None:
 def test_a_write_that_changed_nothing_claims_no_other_change() -> None:
     changes = Changes()
     first = updated(changes, 2)
-    changes.claim(100.1, wrote(2))
-    changes.claim(100.2, wrote(2, "run-2"))
+    changes.claim(100.1, claim(2))
+    changes.claim(100.2, claim(2, "run-2"))
     assert first.run == "run-1"
     assert updated(changes, 3).run == ""
 
@@ -52,8 +52,8 @@ def test_a_write_that_changed_nothing_claims_no_other_change() -> None:
 def test_a_write_that_changed_nothing_claims_neither_an_old_change_nor_a_removal() -> None:
     changes = Changes()
     old = updated(changes, 2, at=100.0)
-    changes.claim(105.2, wrote(2, at=105.0))
-    changes.claim(105.2, wrote(1, "run-2", at=105.0))  # of a state from before the page
+    changes.claim(105.2, claim(2, at=105.0))
+    changes.claim(105.2, claim(1, "run-2", at=105.0))  # of a state from before the page
     removed = changes.add(106.0, "delete", None, entry(instance("Pod", "a", 3)))
     assert (old.run, removed.run) == ("", "")
 
@@ -64,10 +64,10 @@ def test_the_removal_of_the_last_finalizer_is_matched_with_the_removal_not_with_
         changes = Changes()
         requested = updated(changes, 2, metadata=deleting)
         if not is_late:
-            changes.claim(100.1, Wrote(100.0, "run-1", "cleaner", POD, "", is_removal=True))
+            changes.claim(100.1, wrote(100.0, "run-1", "cleaner", POD, "", is_removal=True))
         removed = changes.add(100.2, "delete", None, entry(instance("Pod", "a", 3, metadata=deleting)))
         if is_late:
-            changes.claim(100.3, Wrote(100.0, "run-1", "cleaner", POD, "", is_removal=True))
+            changes.claim(100.3, wrote(100.0, "run-1", "cleaner", POD, "", is_removal=True))
         assert (requested.run, removed.run) == ("", "run-1")
 
 
@@ -88,8 +88,8 @@ def test_the_request_of_a_deletion_and_the_removal_have_their_own_authors(order:
 
     steps = [
         watched,
-        lambda: changes.claim(100.3, wrote(2, "of-replicaset")),
-        lambda: changes.claim(100.3, wrote(4, "of-kubelet")),
+        lambda: changes.claim(100.3, claim(2, "of-replicaset")),
+        lambda: changes.claim(100.3, claim(4, "of-kubelet")),
     ]
     for each in order:
         steps[each]()
@@ -98,7 +98,7 @@ def test_the_request_of_a_deletion_and_the_removal_have_their_own_authors(order:
 
 def test_a_deletion_whose_response_is_a_status_is_matched_with_the_removal() -> None:
     changes = Changes()
-    changes.claim(100.0, Wrote(100.0, "run-1", "gc", POD, "", is_removal=True))
+    changes.claim(100.0, wrote(100.0, "run-1", "gc", POD, "", is_removal=True))
     requested = updated(changes, 3, metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
     removed = changes.add(101.0, "delete", None, entry(instance("Pod", "a", 4)))
     assert (requested.run, removed.run) == ("", "run-1")
@@ -107,7 +107,7 @@ def test_a_deletion_whose_response_is_a_status_is_matched_with_the_removal() -> 
 def test_writes_to_a_kind_that_is_not_watched_are_forgotten() -> None:
     changes = Changes()
     for version in range(10_000):
-        changes.claim(100.0 + version / 100, wrote(version))
+        changes.claim(100.0 + version / 100, claim(version))
     assert changes.unmatched <= 64
     changes.expire(1000.0)
     assert changes.unmatched == 0
@@ -115,14 +115,14 @@ def test_writes_to_a_kind_that_is_not_watched_are_forgotten() -> None:
 
 def test_a_deletion_of_another_object_of_the_same_name_is_not_matched() -> None:
     changes = Changes()
-    changes.claim(100.0, Wrote(100.0, "run-1", "gc", Ref("v1", "Pod", "default", "a", "another"), "", is_removal=True))
+    changes.claim(100.0, wrote(100.0, "run-1", "gc", Ref("v1", "Pod", "default", "a", "another"), "", is_removal=True))
     removed = changes.add(101.0, "delete", None, entry(instance("Pod", "a", 4)))
     assert removed.run == ""
 
 
 def test_a_binding_is_matched_with_the_change_that_sets_the_node() -> None:
     changes = Changes()
-    changes.claim(100.0, Wrote(100.0, "run-1", "scheduler", POD, ""))
+    changes.claim(100.0, wrote(100.0, "run-1", "scheduler", POD, ""))
     assert updated(changes, 2, status={"phase": "Pending"}).run == ""
     assert updated(changes, 3, spec={"nodeName": "node-1"}).run == "run-1"
 
@@ -171,7 +171,7 @@ def test_old_changes_expire() -> None:
 
 def test_unmet_claims_are_forgotten() -> None:
     changes = Changes()
-    changes.claim(100.0, wrote(7))
+    changes.claim(100.0, claim(7))
     changes.expire(1_000.0)
     assert updated(changes, 7, at=1_000.0).run == ""
 

@@ -235,6 +235,29 @@ def test_without_permission_the_page_says_so_and_tries_again_after_a_minute(monk
     observed(test)
 
 
+@pytest.mark.parametrize(("others", "denied"), [(0, []), (2, ["metrics of 2 other API servers (/metrics)"])])
+def test_the_page_says_that_it_reads_the_counters_of_one_of_several_servers(others: int, denied: list[str]) -> None:
+    async def test(page: Observed) -> None:
+        for number in range(others):
+            await page.client.create(
+                {
+                    "apiVersion": "discovery.k8s.io/v1",
+                    "kind": "EndpointSlice",
+                    "metadata": {
+                        "name": f"kubernetes-{number}",
+                        "namespace": "default",
+                        "labels": {"kubernetes.io/service-name": "kubernetes"},
+                    },
+                    "addressType": "IPv4",
+                    "endpoints": [{"addresses": [f"192.0.2.{number + 1}"]}],
+                }
+            )
+        async with looking(page) as reader:
+            assert reader.denied == denied
+
+    observed(test)
+
+
 def test_a_server_that_fails_is_asked_less_and_less_often(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

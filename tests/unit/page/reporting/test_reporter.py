@@ -45,7 +45,7 @@ def test_a_run_is_reported_with_its_causes_and_writes() -> None:
         reporter.finished(run(), DONE)
         reports = reporter.take()
         assert reports is not None
-        (found,) = reports.runs
+        found = reports.runs[0].reconcile()
         assert (found.controller, found.key, found.result, found.seconds) == ("pods", "default/a", "success", 0.25)
         assert [(each.ref.name, each.resource_version) for each in found.causes] == [("a", "7")]
         assert [each.resource_version for each in found.writes] == ["8", ""]
@@ -62,7 +62,7 @@ def test_a_write_with_the_version_that_caused_the_run_changed_nothing() -> None:
         reporter.finished(run(), DONE)
         reports = reporter.take()
         assert reports is not None
-        assert (reports.wrote, reports.runs[0].writes) == ([], [])
+        assert (reports.wrote, reports.runs[0].reconcile().writes) == ([], [])
 
     simulated(test)
 
