@@ -27,12 +27,14 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     - `steps`: what users do.
     - `given`: objects that exist before.
     - `free`: what may differ from the run without faults.
+    - `without`: kinds of faults after which Kubernetes has another state, too.
     """
 
     controllers: Sequence[str]
     steps: Sequence[Step]
     given: Sequence[Json] = ()
     free: Sequence[str] = ()
+    without: Sequence[str] = ()
 
 
 def _meta(name: str, **more: Any) -> Json:
@@ -51,6 +53,8 @@ def _workload(kind: str, **spec: Any) -> Json:
 
 
 _DEPLOYMENT = _workload("Deployment", replicas=2)
+# Without a history: templates that were replaced before the controller saw them have no ReplicaSet.
+_ROLLED_DEPLOYMENT = _workload("Deployment", replicas=2, revisionHistoryLimit=0)
 _STATEFUL_SET = _workload("StatefulSet", replicas=2, serviceName="web")
 _DAEMON_SET = _workload("DaemonSet")
 _REPLICA_SET = _workload("ReplicaSet", replicas=2)
@@ -60,11 +64,13 @@ _JOB: Json = {
     "metadata": _meta("sum"),
     "spec": {"completions": 3, "parallelism": 2, "template": _pods("sum", restartPolicy="Never")},
 }
+_FINALIZED_JOB = {**_JOB, "metadata": _meta("sum", finalizers=["foregroundDeletion"])}
 _CRON_JOB: Json = {
     "apiVersion": "batch/v1",
     "kind": "CronJob",
     "metadata": _meta("nightly"),
     "spec": {
+        "suspend": True,
         "schedule": "30 0 * * *",
         "jobTemplate": {"spec": {"template": _pods("nightly", restartPolicy="Never")}},
     },
@@ -101,6 +107,12 @@ _AUTOSCALER: Json = {
 }
 _AUTOSCALER["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] = 50
 
+# Templates that were replaced before the controller saw them, or whose revision was deleted, have none.
+_HISTORY = ("ControllerRevision",)
+
+# A deleted Pod of a Job counts as failed; a deleted Job of a CronJob has been run.
+_DELETED = ("child-deleted",)
+
 _GARBAGE = "garbage-collector-controller"
 _OF_DEPLOYMENTS = ("deployment-controller", "replicaset-controller")
 
@@ -122,7 +134,14 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "rollout": Scenario(
         controllers=_OF_DEPLOYMENTS,
-        steps=[create(_DEPLOYMENT), _image(_DEPLOYMENT, "nginx:2"), _image(_DEPLOYMENT, "nginx"), delete(_DEPLOYMENT)],
+        # How many templates the controller has seen.
+        free=[f"{kind}:metadata.annotations" for kind in ("Deployment", "ReplicaSet")],
+        steps=[
+            create(_ROLLED_DEPLOYMENT),
+            _image(_ROLLED_DEPLOYMENT, "nginx:2"),
+            _image(_ROLLED_DEPLOYMENT, "nginx"),
+            delete(_ROLLED_DEPLOYMENT),
+        ],
     ),
     "replicaset": Scenario(
         controllers=("replicaset-controller",),
@@ -130,6 +149,7 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "statefulset": Scenario(
         controllers=("statefulset-controller",),
+        free=_HISTORY,
         steps=[
             create(_STATEFUL_SET),
             edit(_STATEFUL_SET, replicas=3),
@@ -140,15 +160,20 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "daemonset": Scenario(
         controllers=("daemonset-controller",),
+        free=_HISTORY,
         steps=[create(_DAEMON_SET), _image(_DAEMON_SET, "nginx:2"), delete(_DAEMON_SET)],
     ),
     "job": Scenario(
         controllers=("job-controller", _GARBAGE),
-        steps=[create(_JOB), delete(_JOB), create(_JOB)],
+        without=_DELETED,
+        # With a finalizer, as Pods of a deleted Job are orphans by default: as many as there were then.
+        steps=[create(_FINALIZED_JOB), delete(_FINALIZED_JOB), create(_FINALIZED_JOB)],
     ),
     "cronjob": Scenario(
         controllers=("cronjob-controller", "job-controller"),
-        steps=[create(_CRON_JOB), wait(2400.0), edit(_CRON_JOB, suspend=True), delete(_CRON_JOB)],
+        without=_DELETED,
+        # Not suspended at the end: whether there is a Job would depend on when that is.
+        steps=[create(_CRON_JOB), edit(_CRON_JOB, suspend=False), wait(2400.0), delete(_CRON_JOB)],
     ),
     "service": Scenario(
         controllers=(
@@ -157,6 +182,8 @@ SCENARIOS: dict[str, Scenario] = {
             "endpointslice-controller",
             "endpointslice-mirroring-controller",
         ),
+        # The time of the change that caused the last write: a process knows it of changes that it has seen.
+        free=["EndpointSlice:metadata.annotations", "Endpoints:metadata.annotations"],
         steps=[
             create(_SERVICE),
             create(_DEPLOYMENT),
@@ -175,10 +202,12 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "autoscaler": Scenario(
         controllers=(*_OF_DEPLOYMENTS, "horizontal-pod-autoscaler-controller"),
-        steps=[create(_DEPLOYMENT), create(_AUTOSCALER), delete(_AUTOSCALER), delete(_DEPLOYMENT)],
+        # The Deployment goes first: how far it was scaled before its autoscaler was deleted depends on when that was.
+        steps=[create(_DEPLOYMENT), create(_AUTOSCALER), delete(_DEPLOYMENT), delete(_AUTOSCALER)],
         # What it has done last: kube-controller-manager does not repair these after a crash either.
         free=[
-            f"HorizontalPodAutoscaler:status.{field}" for field in ("desiredReplicas", "lastScaleTime", "conditions")
+            f"HorizontalPodAutoscaler:status.{field}"
+            for field in ("currentMetrics", "currentReplicas", "desiredReplicas", "lastScaleTime", "conditions")
         ],
     ),
     "garbage": Scenario(

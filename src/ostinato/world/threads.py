@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextvars
+import inspect
 import os
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any, TypeVar, TypeVarTuple
+from typing import Any, Final, TypeVar, TypeVarTuple
 
 from ostinato.world.clock import Clock
 from ostinato.world.executor import Executor, Load, NotInWorkerError, Thread, call_as_future
@@ -18,6 +19,8 @@ from ostinato.world.workers import Call, Workers, outcome_of
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
+
+_LOOP_CHECK_SECONDS: Final = 1.0  # how often a worker that waits looks whether its loop still exists
 
 # The loop that called `run`, on which `block_on` runs coroutines; in the context of the function.
 _calling_loop: contextvars.ContextVar[asyncio.AbstractEventLoop] = contextvars.ContextVar("ostinato.world.home")
@@ -55,6 +58,11 @@ class ThreadExecutor(Executor):
         except RuntimeError:  # the loop is closed
             coroutine.close()
             raise
+        while not _is_done(outcome):
+            if loop.is_closed():  # it has dropped the coroutine
+                if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+                    coroutine.close()  # it would warn that it was never awaited
+                raise RuntimeError("Event loop is closed")
         return outcome.result()
 
     def thread(self, name: str, main: Callable[[], Coroutine[Any, Any, T]]) -> Thread[T]:
@@ -112,6 +120,13 @@ class _Call(Call):
             self.outcome.set_exception(error)
         else:
             self.outcome.set_result(result)
+
+
+def _is_done(outcome: concurrent.futures.Future[Any]) -> bool:
+    """Wait for an outcome, for a while."""
+    with suppress(concurrent.futures.TimeoutError, concurrent.futures.CancelledError):
+        outcome.exception(_LOOP_CHECK_SECONDS)
+    return outcome.done()
 
 
 class _LoopThread(Thread[T]):

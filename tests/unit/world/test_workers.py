@@ -169,3 +169,40 @@ def test_a_worker_that_asks_a_closed_loop_gets_an_error_and_leaves_no_coroutine(
     assert "closed" in str(outcome.get(timeout=SECONDS))
     gc.collect()  # a coroutine that was never awaited would warn
     world.executor.close()
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_a_worker_whose_loop_ends_before_the_answer_gets_an_error(started: bool) -> None:
+    world, stopped, outcome = World.real(), threading.Event(), queue.SimpleQueue[BaseException]()
+    asked = threading.Event()
+
+    async def endless() -> None:
+        asked.set()
+        await asyncio.get_running_loop().create_future()
+
+    def work() -> None:
+        stopped.wait(SECONDS)
+        try:
+            world.executor.block_on(endless())
+        except RuntimeError as error:
+            outcome.put(error)
+
+    async def main() -> None:
+        call = asyncio.create_task(world.executor.run(work))
+        while not world.executor.load().busy:  # noqa: ASYNC110 - another thread changes it
+            await asyncio.sleep(0.001)
+        call.cancel()
+
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda *_: None)  # a task that is destroyed is reported there
+    loop.run_until_complete(main())
+    stopped.set()
+    while not loop._ready:  # type: ignore[attr-defined]  # the question of the worker, which the loop has not seen
+        threading.Event().wait(0.001)
+    if started:
+        loop.run_until_complete(asyncio.sleep(0))
+        assert asked.is_set()
+    loop.close()
+    gc.collect()
+    assert "closed" in str(outcome.get(timeout=SECONDS))
+    world.executor.close()

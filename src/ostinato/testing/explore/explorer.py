@@ -37,6 +37,7 @@ MakeRun = Callable[[Subject, Plan, Callable[[Fault], FaultKind], Reference | Non
 _RANDOM_FAULTS = (2, 5)  # of a random world, at least and at most
 _RANDOM_WORLDS = 8  # with the same order of tasks
 _BATCHES = (8, 16, 32, 64)  # sizes of the first batches of worlds that are run together; the last is that of all others
+_ORDERED_VISITS = 20_000  # of worlds whose pairs are ordered together, with several second faults each
 _NOT_REPEATED = "a second run of this world differs; the operator depends on real time, randomness or other state"
 
 
@@ -64,6 +65,7 @@ class Explorer:
         self._reference: Reference | None = None
         self._first: Outcome | None = None  # the run of the reference
         self._singles: list[Outcome] = []
+        self._visits: dict[Visit, Visit] = {}  # of these, which begin alike; each is kept once
         self._seen: set[tuple[str, str, int]] = set()  # situations of crashes
 
     @property
@@ -112,6 +114,7 @@ class Explorer:
                     for outcome in self._outcomes(batches, batch[:left]):
                         left -= 1
                         if len(outcome.plan.faults) == 1 and not outcome.problems:
+                            outcome.visits = [self._visits.setdefault(each, each) for each in outcome.visits]
                             self._singles.append(outcome)
                         yield outcome
                     if left <= 0 or self._stop():
@@ -165,32 +168,43 @@ class Explorer:
         return known
 
     def _pairs(self) -> Iterator[Plan]:
-        """Second faults at points after the first one, those of new points and states first."""
-        candidates: list[tuple[int, Plan]] = []
-        for outcome in self._singles:
-            (first,) = outcome.plan.faults
-            at = next((number for number, visit in enumerate(outcome.visits) if visit.point == first.at), None)
-            if at is None:
-                continue
-            known: set[tuple[str, str, int]] = set()
-            for visit in outcome.visits[at + 1 :]:
-                for kind in self._kinds:
-                    if kind.applies(visit.point) and kind.rank <= 4:
-                        same = _situation(kind, visit)
-                        if same in known and kind.forgets:
-                            continue
-                        news = -1 if same in known else self.coverage.novelty(kind.name, visit, first)
-                        known.add(same)
-                        candidates.append((-news, outcome.plan.with_fault(Fault(kind.name, visit.point))))
+        """Second faults at points after the first one, those of new points and states first.
+
+        Long scenarios have too many pairs to order them all: they are ordered among some of the first faults, drawn at
+        random, then among the next.
+        """
         rng = Rng(self._seed).fork("pairs")
-        rng.shuffle(candidates)
-        candidates.sort(key=lambda each: each[0])
+        firsts = self._singles
+        if sum(len(each.visits) for each in firsts) > _ORDERED_VISITS:
+            firsts = list(firsts)
+            rng.fork("first faults").shuffle(firsts)
         seen: set[frozenset[Fault]] = set()
-        for _, plan in candidates:
-            faults = frozenset(plan.faults)
-            if faults not in seen:
-                seen.add(faults)
-                yield plan
+        for some in _parts(firsts):
+            candidates = [each for outcome in some for each in self._second_faults(outcome)]
+            rng.shuffle(candidates)
+            candidates.sort(key=lambda each: each[0])
+            for _, plan in candidates:
+                faults = frozenset(plan.faults)
+                if faults not in seen:
+                    seen.add(faults)
+                    yield plan
+
+    def _second_faults(self, outcome: Outcome) -> Iterator[tuple[int, Plan]]:
+        """Return the plans with one more fault after that of a world; the smaller the number, the newer it is."""
+        (first,) = outcome.plan.faults
+        at = next((number for number, visit in enumerate(outcome.visits) if visit.point == first.at), None)
+        if at is None:
+            return
+        known: set[tuple[str, str, int]] = set()
+        for visit in outcome.visits[at + 1 :]:
+            for kind in self._kinds:
+                if kind.applies(visit.point) and kind.rank <= 4:
+                    same = _situation(kind, visit)
+                    if same in known and kind.forgets:
+                        continue
+                    news = -1 if same in known else self.coverage.novelty(kind.name, visit, first)
+                    known.add(same)
+                    yield -news, outcome.plan.with_fault(Fault(kind.name, visit.point))
 
     def _random(self) -> Iterator[Plan]:
         assert self._first is not None
@@ -238,6 +252,20 @@ def _batches(plans: Iterator[Plan]) -> Iterator[list[Plan]]:
         if not batch:
             return
         yield batch
+
+
+def _parts(outcomes: Sequence[Outcome]) -> Iterator[list[Outcome]]:
+    """Divide worlds into parts of a limited number of visits."""
+    part: list[Outcome] = []
+    visits = 0
+    for outcome in outcomes:
+        part.append(outcome)
+        visits += len(outcome.visits)
+        if visits >= _ORDERED_VISITS:
+            yield part
+            part, visits = [], 0
+    if part:
+        yield part
 
 
 def _situation(kind: type[FaultKind], visit: Visit) -> tuple[str, str, int]:

@@ -28,7 +28,7 @@ class PointKind(Enum):
     SETTLED = "settled"
 
 
-class Point(msgspec.Struct, frozen=True):
+class Point(msgspec.Struct, frozen=True, gc=False):
     """A moment of a run. `text` describes it, `number` counts its occurrences from 1."""
 
     kind: PointKind
@@ -56,7 +56,7 @@ def _kind_of(text: str) -> PointKind:
     return PointKind.READ if first in ("get", "list") else PointKind.WRITE
 
 
-class Visit(msgspec.Struct, frozen=True):
+class Visit(msgspec.Struct, frozen=True, gc=False):
     """A point as one run has reached it.
 
     `state`: hash of what a process that starts then would see: the objects, the external systems, the step.

@@ -27,13 +27,14 @@ class Agenda:
         self.time = 0.0
         self._interleave = interleave
         self._ready: deque[asyncio.Handle] = deque()  # in order; all ready callbacks, without interleaving
+        self.add: Callable[[asyncio.Handle], None] = self._ready.append if interleave is None else self._add_drawn
         self._ready_tasks: list[asyncio.Handle] = []  # with interleaving: ready tasks, unordered
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []  # a heap; the number orders equal times
         self._numbers = itertools.count()
         self._cancelled = 0  # number of cancelled timers in the heap
 
-    def add(self, handle: asyncio.Handle) -> None:
-        if self._interleave is not None and _task_of(callback_of(handle)) is not None:
+    def _add_drawn(self, handle: asyncio.Handle) -> None:
+        if _task_of(callback_of(handle)) is not None:
             self._ready_tasks.append(handle)
         else:
             self._ready.append(handle)
@@ -58,13 +59,12 @@ class Agenda:
             heapq.heapify(self._timers)
             self._cancelled = 0
 
-    def ready(self) -> bool:
-        return bool(self._ready or self._ready_tasks)
-
-    def next(self) -> asyncio.Handle:
-        """Remove and return the next ready callback, which may be cancelled."""
+    def next(self) -> asyncio.Handle | None:
+        """Remove and return the next ready callback, which may be cancelled; None if there is none."""
         if self._interleave is None:
-            return self._ready.popleft()
+            return self._ready.popleft() if self._ready else None
+        if not self._ready and not self._ready_tasks:
+            return None
         draw = self._interleave.randrange(len(self._ready) + len(self._ready_tasks)) - len(self._ready)
         if draw < 0:
             return self._ready.popleft()

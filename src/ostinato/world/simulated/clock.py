@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Callable
+from typing import TypeVarTuple
 
-from ostinato.world.clock import Clock
+from ostinato.world.clock import Clock, Timer
+
+Ts = TypeVarTuple("Ts")
 
 
 class SimulatedClock(Clock):
@@ -29,6 +33,10 @@ class SimulatedClock(Clock):
 
     def wall(self) -> float:
         return self._wall + (self._loop.time() - self._wall_set) * self._wall_rate
+
+    def timer(self, delay: float, callback: Callable[[*Ts], object], *args: *Ts) -> Timer:
+        at = self._loop.time() * self._rate + delay
+        return self._loop.call_at(at if self._rate == 1.0 else self._loop_time_at(at), callback, *args)
 
     def jump(self, seconds: float) -> None:
         """Move the wall clock forward, or back."""

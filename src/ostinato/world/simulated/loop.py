@@ -33,6 +33,7 @@ Ts = TypeVarTuple("Ts")
 
 _STEPS_BETWEEN_COLLECTIONS = 20_000
 _STEPS_TO_WIND_DOWN = 100_000
+_TASKS = 1_000
 _MAX_NESTING = 80  # each level uses some frames of Python's stack
 
 
@@ -55,8 +56,11 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._steps_when_time_moved = 0
         self._nested = 0  # number of run_nested calls on the stack
         self._task_numbers = itertools.count(1)
+        self._generator_numbers = itertools.count(1)
         self._future_numbers = itertools.count(1)
-        self._tasks: weakref.WeakValueDictionary[int, asyncio.Task[Any]] = weakref.WeakValueDictionary()
+        self.hashes = itertools.count(1)  # of tasks
+        self._tasks: list[weakref.ref[asyncio.Task[Any]]] = []  # in the order of their creation
+        self._tasks_limit = _TASKS  # length of this list at which those that are gone are removed from it
         self._generators: weakref.WeakValueDictionary[int, AsyncGenerator[Any, Any]] = weakref.WeakValueDictionary()
         self._task_factory: Any = None  # Any: asyncio's types of these two are private
         self._exception_handler: Any = None
@@ -72,7 +76,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def call_soon(
         self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
-        self._check_open()
+        if self._closed:
+            self._check_open()
         handle = asyncio.Handle(callback, args, self, context)
         self._agenda.add(handle)
         return handle
@@ -94,7 +99,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def call_at(
         self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        self._check_open()
+        if self._closed:
+            self._check_open()
         timer = asyncio.TimerHandle(when, callback, args, self, context)
         self._agenda.add_timer(timer)
         return timer
@@ -103,12 +109,15 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._agenda.timer_was_cancelled(handle)
 
     def create_future(self) -> asyncio.Future[Any]:
-        return NumberedFuture(next(self._future_numbers), loop=self)
+        future: NumberedFuture[Any] = NumberedFuture(loop=self)
+        future.number = next(self._future_numbers)
+        return future
 
     def create_task(
         self, coro: Any, *, name: object = None, context: Context | None = None, **options: Any
     ) -> asyncio.Task[Any]:
-        self._check_open()
+        if self._closed:
+            self._check_open()
         number = next(self._task_numbers)
         if self._task_factory is not None:
             if context is not None:
@@ -119,8 +128,11 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         else:
             # asyncio numbers tasks per process, so its default names differ between runs.
             label = f"{getattr(coro, '__name__', 'task')}-{number}" if name is None else str(name)
-            task = NumberedTask(number, coro, loop=self, name=label, context=context, **options)
-        self._tasks[number] = task
+            task = NumberedTask(coro, loop=self, name=label, context=context, **options)
+        self._tasks.append(weakref.ref(task))
+        if len(self._tasks) > self._tasks_limit:
+            self._tasks = [each for each in self._tasks if each() is not None]
+            self._tasks_limit = 2 * len(self._tasks) + _TASKS
         return task
 
     def run_in_executor(self, executor: Any, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
@@ -134,7 +146,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self.check_idle()
         self._set_limits(self._limits.steps)
         self._stopping = False
-        self._run_until(lambda: self._stopping)
+        self._run_until(None)
 
     def run_until_complete(self, future: Any) -> Any:
         task = future if asyncio.isfuture(future) else self.create_task(future)
@@ -195,18 +207,21 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def forget_tasks(self) -> None:
         """Remove all tasks from asyncio's set of tasks, in which those of later simulations have the same hashes."""
-        for task in list(self._tasks.values()):
+        for task in self._living_tasks():
             asyncio._unregister_task(task)
 
     def collect_failures(self) -> None:
         """Add the errors of tasks whose result was not retrieved to `failures`."""
-        for task in list(self._tasks.values()):
+        for task in self._living_tasks():
             if task.done() and not task.cancelled() and getattr(task, "_log_traceback", False):
                 self._fail(task.exception(), f"{task.get_name()} failed, and its result was not retrieved")
 
     def pending_tasks(self) -> list[asyncio.Task[Any]]:
         """Return the tasks that are not done, in the order of their creation."""
-        return [task for task in list(self._tasks.values()) if not task.done()]
+        return [task for task in self._living_tasks() if not task.done()]
+
+    def _living_tasks(self) -> list[asyncio.Task[Any]]:
+        return [task for each in self._tasks if (task := each()) is not None]
 
     def take_failures(self) -> list[Exception]:
         failures, self.failures = self.failures, []
@@ -289,14 +304,15 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._time_limit = self.time() + self._limits.time
         self._step_limit = self._steps + steps
 
-    def _run_until(self, done: Callable[[], bool]) -> None:
+    def _run_until(self, done: Callable[[], bool] | None) -> None:
+        """`done`: called after every step. Defaults to whether the loop was stopped."""
         self._thread = threading.get_ident()
         hooks = sys.get_asyncgen_hooks()
         sys.set_asyncgen_hooks(firstiter=self._generator_begins, finalizer=self._generator_is_dropped)
         asyncio._set_running_loop(self)
         try:
             with manual_collection():
-                while not done():
+                while not (self._stopping if done is None else done()):
                     self._step()
         finally:
             asyncio._set_running_loop(None)
@@ -304,9 +320,10 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             self._thread = None
 
     def _step(self) -> None:
-        if not self._agenda.ready():
-            self._move_time()
         handle = self._agenda.next()
+        while handle is None:
+            self._move_time()
+            handle = self._agenda.next()
         if handle._cancelled:
             return
         self._steps += 1
@@ -314,7 +331,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             raise LivelockError(f"not done after {self._limits.steps} steps{self._situation()}")
         if self._steps % _STEPS_BETWEEN_COLLECTIONS == 0:
             gc.collect()
-        self._trace.add(self._agenda.time, name_of(handle._callback))  # type: ignore[attr-defined]
+        callback = handle._callback  # type: ignore[attr-defined]
+        owner = getattr(callback, "__self__", None)
+        self._trace.add(self._agenda.time, owner.get_name() if type(owner) is NumberedTask else name_of(callback))
         handle._run()
 
     def _move_time(self) -> None:
@@ -339,7 +358,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self.stop()
 
     def _generator_begins(self, generator: AsyncGenerator[Any, Any]) -> None:
-        self._generators[next(self._future_numbers)] = generator
+        self._generators[next(self._generator_numbers)] = generator
 
     def _generator_is_dropped(self, generator: AsyncGenerator[Any, Any]) -> None:
         if not self._closed:

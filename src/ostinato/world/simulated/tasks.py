@@ -7,24 +7,31 @@ and `wait`), cancels tasks in that order, and returns some sets to its callers.
 from __future__ import annotations
 
 import asyncio
-from typing import Any, TypeVar
+import itertools
+from typing import Protocol, TypeVar, cast
 
 T = TypeVar("T")
 
 
+class NumberingLoop(Protocol):
+    hashes: itertools.count[int]  # of its tasks
+
+
 class NumberedFuture(asyncio.Future[T]):
-    def __init__(self, number: int, *, loop: asyncio.AbstractEventLoop) -> None:
-        self._number = number
-        super().__init__(loop=loop)
+    """`number` is set by the loop that makes it, which is faster than an `__init__`."""
+
+    number = 0
 
     def __hash__(self) -> int:
-        return self._number
+        return self.number
 
 
 class NumberedTask(asyncio.Task[T]):
-    def __init__(self, number: int, coro: Any, **options: Any) -> None:
-        self._number = number  # first: asyncio hashes a task during its initialization
-        super().__init__(coro, **options)
+    """asyncio hashes a task at the end of its initialization, and so numbers it."""
+
+    _number = 0
 
     def __hash__(self) -> int:
+        if not self._number:
+            self._number = next(cast("NumberingLoop", self.get_loop()).hashes)
         return self._number

@@ -26,13 +26,17 @@ class Trace:
         self.entries: deque[Entry] = deque(maxlen=keep)  # the last ones, oldest first
         self._keeps = keep > 0
         self._hash = hashlib.sha256()
-        self._unhashed: list[tuple[float, str]] = []  # hashed in batches, which is several times faster
+        self._time = -1.0  # of the last entry
+        self._unhashed: list[str] = []  # hashed in batches, which is several times faster
 
     def add(self, time: float, what: str) -> None:
         self.count += 1
         if self._keeps:
             self.entries.append(Entry(time, what))
-        self._unhashed.append((time, what))
+        if time != self._time:
+            self._time = time
+            self._unhashed.append(f"\0{time!r}")
+        self._unhashed.append(what)
         if len(self._unhashed) >= _BATCH:
             self._flush()
 
@@ -67,5 +71,5 @@ class Trace:
         return None, other.entries[shared]
 
     def _flush(self) -> None:
-        self._hash.update("".join([f"{time!r} {what}\n" for time, what in self._unhashed]).encode())
+        self._hash.update("\n".join([*self._unhashed, ""]).encode())
         self._unhashed.clear()

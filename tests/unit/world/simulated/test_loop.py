@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ostinato.world import BackgroundError, Simulation, SimulationError, Timer
+from ostinato.world.simulated.loop import SimulatedLoop
 
 
 @pytest.fixture
@@ -251,3 +252,17 @@ def test_a_timer_cancelled_by_another_of_the_same_moment_does_not_fire(simulatio
         return fired
 
     assert simulation.run(main()) == []
+
+
+def test_tasks_that_are_gone_are_not_kept() -> None:
+    async def nothing() -> None:
+        pass
+
+    async def main() -> int:
+        for _ in range(5_000):
+            await asyncio.create_task(nothing())
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SimulatedLoop)
+        return len(loop._tasks)
+
+    assert Simulation(1).run(main()) < 2_000

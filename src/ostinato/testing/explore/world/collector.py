@@ -1,6 +1,7 @@
 """Garbage collection in a world: what its owners left behind is deleted, as kube-controller-manager does.
 
-- An object whose owners are all gone is deleted. An owner in another namespace does not exist.
+- An object whose owners are all gone is deleted, and so are its dependents, unless its finalizers say otherwise: of a
+  Job, too, whose Pods are orphans if a user deletes it. An owner in another namespace does not exist.
 - Foreground deletion: dependents go first, then the finalizer. Orphaning: dependents lose the reference.
 """
 
@@ -10,8 +11,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ostinato.api.errors import APIError
+from ostinato.client.options import Propagation
 from ostinato.client.patching import MergePatch
 from ostinato.testing.explore.world.disk import Place
+from ostinato.testing.explore.world.objects import KnownObjects, Metadata
 from ostinato.testing.explore.world.outcome import Problem
 
 if TYPE_CHECKING:
@@ -19,6 +22,12 @@ if TYPE_CHECKING:
 
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
+
+
+def has_garbage(objects: KnownObjects) -> bool:
+    """Whether there is something to collect, or to do before an object can be deleted."""
+    waiting = (each.finalizers for each in objects.metadata.values() if each.deletion_timestamp)
+    return bool(objects.dangling()) or any(FOREGROUND in each or ORPHAN in each for each in waiting)
 
 
 async def collect(run: Run) -> None:
@@ -53,9 +62,16 @@ async def _delete(run: Run, place: Place) -> None:
     if metadata is None:
         return
     client = run.client.in_namespace(metadata.namespace) if metadata.namespace else run.client
+    view = run.view(run.objects.kinds[place[0]])
     with suppress(APIError):
-        await client.delete(run.view(run.objects.kinds[place[0]]), metadata.name, missing_ok=True)
+        await client.delete(view, metadata.name, propagation=_propagation(metadata), missing_ok=True)
         run.collected(place, metadata)
+
+
+def _propagation(metadata: Metadata) -> Propagation:
+    if ORPHAN in metadata.finalizers:
+        return "Orphan"
+    return "Foreground" if FOREGROUND in metadata.finalizers else "Background"
 
 
 async def _remove_finalizer(run: Run, place: Place, finalizer: str) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from ostinato.server.store.collection import Collection
 from ostinato.server.store.local import LocalIndex
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.store.records import Entry, Write
+from ostinato.server.store.records import Entry, Log, Write
 from ostinato.world import Clock
 
 Place = tuple[str, str]  # collection and key
@@ -15,17 +16,29 @@ Objects = Mapping[Place, tuple[int, bytes]]
 
 
 class Disk(MemoryLog):
-    """`written`: called with each write when it is durable."""
+    """
+    - `objects`: in their current state.
+    - `recent`: those of them that were written since the image.
+    """
 
-    def __init__(self, version: int, objects: Objects, written: Callable[[Write], None]) -> None:
+    def __init__(
+        self,
+        version: int,
+        objects: Objects,
+        written: Callable[[Write], None],
+        recent: Objects = MappingProxyType({}),
+    ) -> None:
+        """`written`: called with each write when it is durable."""
         self.version = version
         self.objects: dict[Place, tuple[int, bytes]] = dict(objects)
+        self.recent: dict[Place, tuple[int, bytes]] = dict(recent)
         self.history: list[Write] = []
         self._base = (version, objects)
+        self._recent_base = recent
         self._written = written
 
     def load(self) -> tuple[int, Iterator[tuple[str, str, int, bytes]]]:
-        return self.version, iter([(*place, *state) for place, state in self.objects.items()])
+        return self.version, ((*place, *state) for place, state in self.objects.items())
 
     async def append(self, writes: Sequence[Write]) -> None:
         for write in writes:
@@ -35,7 +48,7 @@ class Disk(MemoryLog):
 
     def at(self, version: int) -> Disk:
         """Return the disk as it was at a resourceVersion, to start another server from."""
-        past = Disk(*self._base, self._written)
+        past = Disk(*self._base, self._written, self._recent_base)
         for write in self.history:
             if write.version > version:
                 break
@@ -52,8 +65,9 @@ class Disk(MemoryLog):
         place = (write.collection, write.key)
         if write.data is None:
             self.objects.pop(place, None)
+            self.recent.pop(place, None)
         else:
-            self.objects[place] = (write.version, write.data)
+            self.objects[place] = self.recent[place] = (write.version, write.data)
 
 
 class Entries:
@@ -62,20 +76,31 @@ class Entries:
     def __init__(self, objects: Objects) -> None:
         self.objects = objects
         self.by_collection: dict[str, dict[str, Entry]] = {}
+        self.stored: dict[str, list[tuple[str, int, bytes]]] = {}  # the same, as `LocalIndex` loads them
+        for (collection, key), (version, data) in objects.items():
+            self.stored.setdefault(collection, []).append((key, version, data))
 
 
 class DiskIndex(LocalIndex):
     """The index of a server that starts from a disk. `image`: entries of the image, which the first server adds."""
 
+    opens_on_first_use = True  # most worlds use few kinds
+
     def __init__(self, disk: Disk, clock: Clock, image: Entries) -> None:
-        self._image_entries = image.by_collection if disk.is_image(image.objects) else None
+        self._image = image if disk.is_image(image.objects) else None
         super().__init__(disk, clock)
 
+    def _load(self, log: Log) -> tuple[int, dict[str, list[tuple[str, int, bytes]]]]:
+        if self._image is None:
+            return super()._load(log)
+        return log.load()[0], dict(self._image.stored)
+
     def _fill(self, collection: Collection) -> None:
-        shared, name = self._image_entries, collection.name
-        if shared is None or collection.kind is not None:  # a definition refreshes the entries of its kind
+        if self._image is None or collection.kind is not None:  # a definition refreshes the entries of its kind
             super()._fill(collection)
-        elif name in shared:
+            return
+        shared, name = self._image.by_collection, collection.name
+        if name in shared:
             self._loaded.pop(name, None)
             collection.entries.update(shared[name])
             collection.keys.extend(shared[name])

@@ -12,6 +12,7 @@ from ostinato.client.client import Client
 from ostinato.kinds.apiextensions_v1 import CustomResourceDefinition
 from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
+from ostinato.server.request.known_applies import KnownApplies
 from ostinato.testing.explore.scenario import manifest_of
 from ostinato.testing.explore.world.disk import Disk, Entries, Objects
 from ostinato.testing.explore.world.objects import uids_of
@@ -45,6 +46,7 @@ class Image(NamedTuple):
     - `infos`: names and scope of the kinds.
     - `entries`: of the objects, as servers have them; grows with the first world.
     - `uids`: of the objects.
+    - `applies`: what the servers of worlds have made of equal requests.
     """
 
     version: int
@@ -53,6 +55,7 @@ class Image(NamedTuple):
     infos: dict[GroupVersionKind, KindInfo]
     entries: Entries
     uids: frozenset[str]
+    applies: KnownApplies
 
 
 def make_image(definitions: Iterable[dict[str, Any]], given: Sequence[Any], webhooks: Sequence[Webhooks] = ()) -> Image:
@@ -86,6 +89,8 @@ def make_image(definitions: Iterable[dict[str, Any]], given: Sequence[Any], webh
             for each in server.registry
         }
         await server.close()
-        return Image(disk.version, disk.objects, kinds, infos, Entries(disk.objects), uids_of(disk.objects))
+        return Image(
+            disk.version, disk.objects, kinds, infos, Entries(disk.objects), uids_of(disk.objects), KnownApplies()
+        )
 
     return simulation.run(main())

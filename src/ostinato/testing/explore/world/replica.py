@@ -53,6 +53,7 @@ class Replica:
         self._resumed: asyncio.Event | None = None  # while it is paused
         self._task: asyncio.Task[None] | None = None
         self.error: BaseException | None = None  # that ended it
+        self._failing: set[str] = set()  # keys whose last reconcile failed
 
     def start(self, externals: Mapping[str, Any]) -> None:
         token = current.set(self)
@@ -67,6 +68,12 @@ class Replica:
         self.dead = True
         if self._task is not None:
             self._task.cancel()
+
+    def crash(self) -> None:
+        """Kill it; its failures are forgotten with it: the next process reconciles what exists then."""
+        self.kill()
+        for key in self._failing:
+            self._run.record.unresolved.pop(key, None)
 
     def pause(self) -> None:
         self._resumed = asyncio.Event()
@@ -132,10 +139,12 @@ class Replica:
         if self.dead:
             return
         if error is None:
+            self._failing.discard(key)
             run.record.unresolved.pop(key, None)
             run.note(self.name, "reconciled", key, "", key)
             return
         failure = Failure(run.now, key, f"{type(error).__name__}: {error}", isinstance(error, EXPECTED))
+        self._failing.add(key)
         run.record.failures.append(failure)
         run.record.unresolved[key] = failure
         run.note(self.name, "failed", key, failure.error, key)

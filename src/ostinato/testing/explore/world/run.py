@@ -23,7 +23,7 @@ from ostinato.server.store.records import Write
 from ostinato.testing.explore.operators import Process
 from ostinato.testing.explore.plan import Fault, Plan
 from ostinato.testing.explore.points import Counter, Point, PointKind, Visit
-from ostinato.testing.explore.world.collector import collect
+from ostinato.testing.explore.world.collector import collect, has_garbage
 from ostinato.testing.explore.world.disk import Disk, DiskIndex, Place
 from ostinato.testing.explore.world.external import External
 from ostinato.testing.explore.world.image import KnownKinds
@@ -79,6 +79,8 @@ class Run:
         self.problems: list[Problem] = []
         self.pending = 0  # faults that have not ended: processes to restart, pauses, lags
         self.step = 0  # the scenario's steps that were performed
+        self.performing = 0  # those of them that have not ended
+        self._performed = 0.0  # when the last one ended
         self.lags: dict[str, asyncio.Event] = {}  # by kind: events are held until it is set
         self.expired: set[str] = set()  # kinds whose next watch cannot be resumed
         self.reads_stale = False  # the next read at any version is answered by a server that is behind
@@ -197,7 +199,17 @@ class Run:
         step = self.subject.scenario[self.step]
         self.step += 1
         self.note(USER, "step", str(step))
-        await step.perform(self)
+        self.performing += 1
+        try:
+            await step.perform(self)
+        finally:
+            self.performing -= 1
+            self._performed = self.now
+
+    @property
+    def performed(self) -> float:
+        """When the last step of users ended; now, if one has not ended."""
+        return self.now if self.performing else self._performed
 
     async def perform_early(self) -> None:
         """Perform the next step, if there is one, before the world has settled.
@@ -243,7 +255,7 @@ class Run:
         if replica.dead:
             return
         self.note(replica.name, "end", "process is killed")
-        replica.kill()
+        replica.crash()
         self.later(self.subject.timing.restart, partial(self.start_replica, replica.process))
         if replica.lease:  # nothing has settled before another leads, and has reconciled everything once
             self.later(_ELECTED, self.active)
@@ -262,11 +274,10 @@ class Run:
     async def restore(self) -> None:
         """Restore the store to its state before the last step, and let users repeat it."""
         past = self.disk.at(self._settling.version_before(self.step))
-        disk = Disk(self.disk.version + _NEWER, past.objects, self._written)
+        disk = Disk(self.disk.version + _NEWER, past.objects, self._written, past.recent)
         self.objects = KnownObjects(self.subject.image.kinds, self.subject.image.uids)
-        for (collection, key), (version, data) in disk.objects.items():
-            if version > self.subject.image.version:
-                self.objects.written(Write(collection, key, version, data))
+        for (collection, key), (version, data) in disk.recent.items():
+            self.objects.written(Write(collection, key, version, data))
         await self.replace_server(disk)
         self.step -= 1
         self.is_restored = True
@@ -407,12 +418,12 @@ class Run:
         self._settling.written()
         if not self._collecting and self.subject.collects:
             self._collecting = True
-            self.background(self._collect())
+            self.clock.timer(_COLLECTION_DELAY, self._collect)
 
-    async def _collect(self) -> None:
-        await self.clock.sleep(_COLLECTION_DELAY)
+    def _collect(self) -> None:
         self._collecting = False
-        await collect(self)
+        if not self._ended and has_garbage(self.objects):
+            self.background(collect(self))
 
     # What steps and faults use
 
@@ -424,7 +435,7 @@ class Run:
 
     def _new_server(self, disk: Disk) -> Server:
         index = DiskIndex(disk, self.world.clock, self.subject.image.entries)
-        server = Server(self.world, index, flow=FlowSettings(enabled=False))
+        server = Server(self.world, index, flow=FlowSettings(enabled=False), applies=self.subject.image.applies)
         if isinstance(self.world, Simulation):
             server.webhooks.override = self.calls.post
         return server

@@ -63,6 +63,7 @@ class Reference(msgspec.Struct, frozen=True):
     - `quiet_writes`, `quiet_requests`: of the operator in the quiet period at the end.
     - `duration`: steps of the simulation.
     - `removals`: by object, deletions by others than the operator.
+    - `known`: states that worlds have reached, by their objects as they are stored. Not modified.
     """
 
     steps: tuple[State, ...]
@@ -73,3 +74,4 @@ class Reference(msgspec.Struct, frozen=True):
     quiet_requests: int
     duration: int = 0
     removals: Mapping[str, int] = {}
+    known: dict[Any, State] = {}

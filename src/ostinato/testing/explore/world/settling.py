@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ostinato.testing.explore.world.run import Run
 
 _SHOWN: Final = 20  # differences
+_KNOWN: Final = 1_000  # states
 
 
 class NotSettled(Exception):  # noqa: N818
@@ -44,7 +45,7 @@ class Settling:
     async def start(self) -> None:
         """Wait until the operator has started."""
         run = self._run
-        await self._calm(run.now + run.subject.timing.within)
+        await self._calm(run.now)
         self._versions[0] = run.disk.version
         run.made.clear()  # what it creates without any request of users belongs to nothing
 
@@ -70,17 +71,16 @@ class Settling:
 
     async def _reach(self) -> tuple[State, str]:
         run, timing = self._run, self._run.subject.timing
-        end = run.now + timing.within
-        step = run.step
+        began, step = run.now, run.step
         while True:
-            calm = await self._calm(end)
+            calm = await self._calm(began)
             if run.step != step:  # a step that happened early
-                step, end = run.step, run.now + timing.within
+                began, step = run.now, run.step
             state, outside = self._state(), self.external_state()
             wrong = self._differences(state, outside)
             if calm and not wrong:
                 return state, outside
-            if run.now >= end:
+            if self._is_late(began):
                 self._fail(wrong, calm=calm)
             await run.clock.sleep(timing.calm)
 
@@ -92,8 +92,13 @@ class Settling:
         run.problems.append(Problem(kind, f"{text}, {where}", tuple(wrong[:_SHOWN])))
         raise NotSettled
 
-    async def _calm(self, end: float) -> bool:
-        """Wait until nothing was written for a while; False if that does not happen until `end`."""
+    def _is_late(self, began: float) -> bool:
+        """Whether the time is over in which the state has to be reached, since `began` and the last step of users."""
+        run = self._run
+        return run.now >= max(began, run.performed) + run.subject.timing.within
+
+    async def _calm(self, began: float) -> bool:
+        """Wait until nothing was written for a while; False if that does not happen in time."""
         run = self._run
         seconds = run.subject.timing.calm * (1.0 if self._reference is not None else run.subject.timing.patience)
         while True:
@@ -101,7 +106,7 @@ class Settling:
             await run.clock.sleep(seconds)
             if activity == run.activity and not run.pending and not run.writing:
                 return True
-            if run.now >= end:
+            if self._is_late(began):
                 return False
 
     def _differences(self, state: State, outside: str) -> list[str]:
@@ -126,8 +131,16 @@ class Settling:
         }
 
     def _state(self) -> State:
+        """Return the current state. Worlds that begin alike share theirs."""
         run, image = self._run, self._run.subject.image
-        return state_of(run.disk.objects, image.kinds, run.subject.freedom, since=image.version, gone=run.gone)
+        objects = (tuple(run.disk.recent.items()), tuple(run.gone))
+        known = {} if self._reference is None else self._reference.known
+        found = known.get(objects)
+        if found is None:
+            if len(known) >= _KNOWN:
+                known.clear()
+            found = known[objects] = state_of(run.disk.recent, image.kinds, run.subject.freedom, run.gone)
+        return found
 
     def external_state(self) -> str:
         """Describe the state of all external systems."""
@@ -141,7 +154,7 @@ class Settling:
         if self._reference is None:  # everything is reconciled once more by a new process
             for replica in run.living():
                 run.crash(replica)
-            await self._calm(run.now + run.subject.timing.within)
+            await self._calm(run.now)
         writes, requests = run.writes, run.requests
         await run.clock.sleep(run.subject.timing.quiet)
         outcome.quiet_writes, outcome.quiet_requests = run.writes - writes, run.requests - requests

@@ -113,16 +113,16 @@ class State(NamedTuple):
 
 
 def state_of(
-    objects: Objects, kinds: Mapping[str, GroupVersionKind], freedom: Freedom, *, since: int, gone: Iterable[str] = ()
+    objects: Objects, kinds: Mapping[str, GroupVersionKind], freedom: Freedom, gone: Iterable[str] = ()
 ) -> State:
-    """Return the state of the objects that were written after the resourceVersion `since`.
+    """Return the state of the objects that were written since the image.
 
     `gone`: identities of objects of the image that were deleted.
     """
     decoded = [
         (kinds[place[0]].kind, msgspec.json.decode(data))
-        for place, (version, data) in objects.items()
-        if version > since and place[0] not in _IGNORED and place[0] not in _SERVER_MADE and place[0] in kinds
+        for place, (_, data) in objects.items()
+        if place[0] not in _IGNORED and place[0] not in _SERVER_MADE and place[0] in kinds
     ]
     generated = {
         each["metadata"]["name"]: f"{each['metadata']['generateName']}*"
