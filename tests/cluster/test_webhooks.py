@@ -23,7 +23,7 @@ from ostinato.api.struct import Struct
 from ostinato.api.validation.field_errors import FieldError
 from ostinato.api.validation.field_errors import Path as FieldPath
 from ostinato.cache import CachedClient, Informers
-from ostinato.client import Client, Config, HttpTransport, Unstructured, exists
+from ostinato.client import Client, Config, HttpTransport, Unstructured, exists, is_deleted
 from ostinato.controllers import Dependencies, controller
 from ostinato.crd import crd_of
 from ostinato.kinds.apiextensions_v1 import CustomResourceDefinition
@@ -434,6 +434,8 @@ def test_a_webhook_in_a_pod_is_found_by_its_service(tmp_path: Path, request: pyt
         await eventually(is_served)
         with pytest.raises(APIError, match="denied the request: it is bad"):
             await client.create(ConfigMap(metadata=ObjectMeta(name="d", labels={"checked": ""}), data={"bad": ""}))
+        await client.delete(Pod, "hook", grace_period=1)  # its process outlives the plane
+        await client.wait_for(Pod, "hook", is_deleted, timeout=60)
 
     options = ("--nodes", "1", "--runtime", "process", "--store", "memory", "--expose", str(tmp_path))
     plane = PlaneProcess(tmp_path / "plane", *options)

@@ -33,17 +33,23 @@ def _unwrapped(function: Any) -> Any:
 
 def parameters_of(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
     """Return the required positional parameters, one or two."""
+    required = _required(function) if inspect.isfunction(function) else _required.__wrapped__(function)
+    if not 1 <= len(required) <= 2:
+        raise TypeError(
+            f"reconciler {name} takes {len(required)} arguments; it must take the object or request, and the context"
+        )
+    return list(required)
+
+
+@functools.lru_cache(maxsize=256)  # of functions: a controller is made each time that a manager runs it
+def _required(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Return the positional parameters without defaults."""
     found = [
         each
         for each in inspect.signature(function).parameters.values()
         if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
     ]
-    required = [each for each in found if each.default is each.empty]
-    if not 1 <= len(required) <= 2:
-        raise TypeError(
-            f"reconciler {name} takes {len(required)} arguments; it must take the object or request, and the context"
-        )
-    return required
+    return [each for each in found if each.default is each.empty]
 
 
 def is_request(function: Callable[..., Any], parameter: inspect.Parameter) -> bool:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ostinato.api import accessors as access
-from ostinato.api.errors import Conflict, NotFound
+from ostinato.api.errors import Conflict, Invalid, NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import plural_of
-from ostinato.cache.own_writes.recorder import OnDelete, OwnWrite, OwnWrites, own_writes
+from ostinato.cache.own_writes.recorder import OwnWrite, OwnWrites, own_writes
 from ostinato.client.patching import MergePatch
 from ostinato.client.views import Unstructured, View
 from ostinato.controllers import reasons
@@ -132,7 +132,7 @@ class Worker:
         began, waited = clock.monotonic(), self._statistics.queue.last_wait  # nothing was awaited since it was taken
         with (
             running(reconcile),
-            own_writes(self._watch(context, changes, own_events), self._watch_deletions(reconcile)) as writes,
+            self._own_writes(context, changes, own_events) as writes,
         ):
             if self._span is None:
                 outcome = await self._run(context)
@@ -304,8 +304,11 @@ class Worker:
 
         return wrote
 
-    def _watch_deletions(self, reconcile: Reconcile) -> OnDelete | None:
-        return None if self._observer is None else partial(self._observer.deleted, reconcile)
+    def _own_writes(self, context: Context, changes: list[Write], own_events: OwnEvents | None) -> own_writes:
+        on_write, observer, reconcile = self._watch(context, changes, own_events), self._observer, context.reconcile
+        if observer is None:
+            return own_writes(on_write)
+        return own_writes(on_write, partial(observer.deleted, reconcile), partial(observer.wrote, reconcile))
 
     @staticmethod
     def _watch_report(
@@ -402,10 +405,13 @@ def _is_conflict(error: Exception) -> bool:
     """Return whether a retry can resolve the conflict.
 
     A resourceVersion conflict is resolved by reading the object again, a field manager conflict is not. A conflict with
-    another owner is resolved if that owner has been deleted.
+    another owner is resolved if that owner has been deleted. A patch with the uid of an object that was recreated is
+    answered as one that changes the uid.
     """
     if isinstance(error, StillOwned):
         return True
+    if isinstance(error, Invalid):
+        return any(each.field == "metadata.uid" and "immutable" in each.message for each in error.causes)
     return isinstance(error, Conflict) and not error.has_cause("FieldManagerConflict")
 
 

@@ -144,7 +144,8 @@ class _Once:
 
 def is_webhook(runnable: Runnable) -> TypeGuard[Serves]:
     """Return whether a runnable must serve requests before the caches sync."""
-    return isinstance(runnable, Serves) and not needs_leader_election(runnable)
+    # `check` first: an isinstance() of a protocol is slow.
+    return hasattr(runnable, "check") and isinstance(runnable, Serves) and not needs_leader_election(runnable)
 
 
 def needs_leader_election(runnable: Runnable, controllers: ControllerOptions = _NO_OPTIONS) -> bool:

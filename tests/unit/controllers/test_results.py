@@ -16,6 +16,7 @@ from ostinato.api.errors import Conflict
 from ostinato.api.gvk import GroupResource
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.status import StatusCause
+from ostinato.client.patching import MergePatch
 from ostinato.controllers import (
     BadResult,
     Context,
@@ -195,6 +196,28 @@ def test_a_field_manager_conflict_is_an_error(stage: ServerlessStage, playing: P
     assert stage.count("ostinato_reconcile_conflicts_total") == 0
     assert stage.count("controller_runtime_reconcile_errors_total") == 1
     assert stage.log.texts() == ["reconcile failed controller=test object='default/a' error=Conflict: two managers"]
+
+
+@staged
+async def test_a_patch_with_the_uid_of_a_recreated_object_is_a_conflict(stage: ControllerStage) -> None:
+    runs: list[str] = []
+
+    @controller(ConfigMap, name="late")
+    async def late(found: ConfigMap, ctx: Context) -> None:
+        runs.append(found.metadata.uid)
+        if len(runs) == 1:
+            await stage.user.delete(found)
+            await stage.user.create(ConfigMap(metadata=ObjectMeta(name="a")))
+        change = MergePatch({"metadata": {"uid": found.metadata.uid}, "data": {"seen": "yes"}})
+        await ctx.client.patch(ConfigMap, found.metadata, change)
+
+    async with stage.running(late):
+        await stage.user.create(ConfigMap(metadata=ObjectMeta(name="a")))
+        await stage.settle(5)
+        assert len(set(runs)) == 2
+        assert stage.log.texts() == []
+        assert stage.metrics.value("ostinato_reconcile_conflicts_total", controller="late") == 1
+        assert (await stage.user.get(ConfigMap, "a")).data == {"seen": "yes"}
 
 
 @staged

@@ -86,14 +86,18 @@ class _Deletion(msgspec.Struct):
 _decode_deletion = msgspec.json.Decoder(_Deletion).decode
 
 
+OnWrite = Callable[[OwnWrite], object]
 OnDelete = Callable[[OwnDeletion], object]
 
 
 class OwnWrites:
-    def __init__(self, on_write: Callable[[OwnWrite], object] | None = None, on_delete: OnDelete | None = None) -> None:
-        """`on_write`, `on_delete`: called with each write and each deletion. Default to nothing."""
+    def __init__(
+        self, on_write: OnWrite | None = None, on_delete: OnDelete | None = None, on_scale: OnWrite | None = None
+    ) -> None:
+        """`on_write`, `on_delete`, `on_scale`: called with each write, deletion and new scale. Default to nothing."""
         self.on_write = on_write
         self.on_delete = on_delete
+        self.on_scale = on_scale
         self._expectations: list[Expectation] = []
         self._clock: Clock | None = None  # set with the first unobserved write
         self._until = 0.0  # when writes without a response count as observed
@@ -124,12 +128,14 @@ class OwnWrites:
 
 
 class own_writes:  # noqa: N801 - a context manager: `with own_writes() as writes:`
-    """Record the writes through cached clients in the block; `on_write`, `on_delete` are called with each."""
+    """Record the writes through cached clients in the block; the functions are called as `OwnWrites` says."""
 
     __slots__ = ("_token", "_writes")
 
-    def __init__(self, on_write: Callable[[OwnWrite], object] | None = None, on_delete: OnDelete | None = None) -> None:
-        self._writes = OwnWrites(on_write, on_delete)
+    def __init__(
+        self, on_write: OnWrite | None = None, on_delete: OnDelete | None = None, on_scale: OnWrite | None = None
+    ) -> None:
+        self._writes = OwnWrites(on_write, on_delete, on_scale)
 
     def __enter__(self) -> OwnWrites:
         self._token = _recording.set(self._writes)
@@ -137,7 +143,15 @@ class own_writes:  # noqa: N801 - a context manager: `with own_writes() as write
 
     def __exit__(self, *_: object) -> None:
         _recording.reset(self._token)
-        self._writes.on_write = self._writes.on_delete = None  # keep no objects alive while the writes are pending
+        writes = self._writes
+        writes.on_write = writes.on_delete = writes.on_scale = None  # keep no objects alive while writes are pending
+
+
+def record_scale(gvk: GroupVersionKind, scale: AnyObject) -> None:
+    """Record that the scale of an object was written. `gvk`: of that object, which the response `scale` names."""
+    writes = current_own_writes()
+    if writes is not None and writes.on_scale is not None:
+        writes.on_scale(OwnWrite(gvk, access.key(scale), access.resource_version(scale), scale))
 
 
 def current_own_writes() -> OwnWrites | None:

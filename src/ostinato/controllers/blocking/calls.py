@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from types import TracebackType
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from ostinato.world import Clock, Executor
 
@@ -69,7 +69,7 @@ class BlockingCalls:
             if inspect.iscoroutine(awaitable):
                 awaitable.close()  # prevents the warning "coroutine was never awaited"
             raise
-        return self._executor.block_on(_awaited(awaitable))
+        return self._executor.block_on(_coroutine(awaitable))
 
     def iterate(self, items: AsyncIterable[T]) -> Iterator[T]:
         """Iterate on the event loop, item by item."""
@@ -87,7 +87,7 @@ class BlockingCalls:
 
     def exit(self, exiting: Awaitable[bool | None]) -> bool | None:
         """Await the exit of a context manager, even after the timeout."""
-        return self._executor.block_on(_awaited(exiting))
+        return self._executor.block_on(_coroutine(exiting))
 
 
 class _Entered(AbstractContextManager[T]):
@@ -102,6 +102,11 @@ class _Entered(AbstractContextManager[T]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
         return self._calls.exit(self._manager.__aexit__(kind, error, traceback))
+
+
+def _coroutine(awaitable: Awaitable[T]) -> Coroutine[Any, Any, T]:
+    """Return a coroutine itself: `block_on` closes the one that it cannot run."""
+    return awaitable if inspect.iscoroutine(awaitable) else _awaited(awaitable)
 
 
 async def _awaited(awaitable: Awaitable[T]) -> T:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import cache
 from pathlib import Path
@@ -28,5 +29,10 @@ def _is_installed(file: str) -> bool:
 
 def relative(file: str) -> str:
     """Return the path relative to the working directory, if it is below it."""
+    return _relative_to(file, os.getcwd())
+
+
+@cache
+def _relative_to(file: str, directory: str) -> str:
     path = Path(file)
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
+    return str(path.relative_to(directory)) if path.is_relative_to(directory) else file

@@ -22,6 +22,7 @@ from ostinato.api.gvk import NamespacedName
 
 NamespaceSelection: TypeAlias = str | Sequence[str]
 
+_REMEMBERED: Final = 4096  # namespaces
 _PATTERN: Final = re.compile(r"!?[a-z0-9*?-]+")
 
 
@@ -37,9 +38,9 @@ class NamespacePatterns:
                     "with '!' in front to exclude"
                 )
         self._text = ",".join(patterns)
-        self._included = _matcher([each for each in patterns if not each.startswith("!")])
-        self._excluded = _matcher([each[1:] for each in patterns if each.startswith("!")])
-        self._includes = lru_cache(maxsize=4096)(self._match)
+        self._included = _matcher(tuple(each for each in patterns if not each.startswith("!")))
+        self._excluded = _matcher(tuple(each[1:] for each in patterns if each.startswith("!")))
+        self._known: dict[str, bool] = {}  # by namespace
 
     def __str__(self) -> str:
         return self._text
@@ -53,7 +54,14 @@ class NamespacePatterns:
         return not isinstance(key, NamespacedName) or self.includes(key.namespace)
 
     def includes(self, namespace: str) -> bool:
-        return not namespace or self._includes(namespace)
+        if not namespace:
+            return True
+        known = self._known.get(namespace)
+        if known is None:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            known = self._known[namespace] = self._match(namespace)
+        return known
 
     def _match(self, namespace: str) -> bool:
         if self._excluded is not None and self._excluded.fullmatch(namespace):
@@ -66,7 +74,8 @@ def is_pattern(text: str) -> bool:
     return not {"*", "?", "!", ","}.isdisjoint(text)
 
 
-def _matcher(patterns: Sequence[str]) -> re.Pattern[str] | None:
+@lru_cache(maxsize=64)
+def _matcher(patterns: tuple[str, ...]) -> re.Pattern[str] | None:
     """Return an expression for any of the patterns; None without patterns."""
     if not patterns:
         return None
