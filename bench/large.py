@@ -71,7 +71,8 @@ class Large(msgspec.Struct, kw_only=True):
     joined: float
     available: float  # seconds until all were
     deleted: float
-    cpu: float  # seconds, of all processes, for both
+    cpu: float  # seconds, of all processes, for both, with the heartbeats and the probe meanwhile
+    rest: float | None = None  # per cent of a core between both: heartbeats and the probe
     memory: float  # MB at the worst
     lost: int  # Pods that were not running, or not the same, at the end of the steady phase
     most_on_a_node: int
@@ -164,15 +165,17 @@ async def measure(client: Client, pids: Sequence[int], load: Load, kubeconfig: P
         watching = Watching(client, began)
         await plane.create(client, load)
         await watching.until(available=load.pods)
-        available = time.monotonic() - began
+        available, cpu = time.monotonic() - began, usage.cpu() - cpu
         first = await running(client)
+        used, resting = usage.cpu(), time.monotonic()
         await watching.until(seconds=STEADY)
+        rest = (usage.cpu() - used) / (time.monotonic() - resting) * 100
         last = await running(client)
-        deleting = time.monotonic()
+        used, deleting = usage.cpu(), time.monotonic()
         await plane.delete(client, load)
         await watching.until(pods=0)
         deleted = time.monotonic() - deleting
-        cpu = usage.cpu() - cpu
+        cpu += usage.cpu() - used
     taken = read(samples)
     return Large(
         origin=machine.origin(),
@@ -183,6 +186,7 @@ async def measure(client: Client, pids: Sequence[int], load: Load, kubeconfig: P
         available=available,
         deleted=deleted,
         cpu=cpu,
+        rest=rest,
         memory=peak.megabytes,
         lost=load.pods - len(set(first) & set(last)),
         most_on_a_node=max(Counter(last.values()).values(), default=0),

@@ -94,6 +94,7 @@ def _large(large: Large) -> str:
         f"| all deleted | {number(large.deleted)} s |",
         f"| peak memory, all processes | {number(large.memory)} MB |",
         f"| processor time, all processes | {number(large.cpu)} s |",
+        *([] if large.rest is None else [f"| the same between both, per cent of a core | {number(large.rest)} |"]),
         f"| most Pods on one node | {large.most_on_a_node} |",
         "",
         "| request | count | errors | p50 | p99 | slowest | objective (p99) |",
