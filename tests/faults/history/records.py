@@ -126,6 +126,11 @@ class History:
         self._tick = 0
         self._number = 0
 
+    @property
+    def acknowledged(self) -> int:
+        """How many writes succeeded."""
+        return sum(each.outcome == OK and each.kind in WRITES for each in self.operations)
+
     def tick(self) -> int:
         self._tick += 1
         return self._tick

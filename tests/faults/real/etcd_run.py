@@ -102,7 +102,7 @@ class Round:
             await patient.healed()
 
         try:
-            await session.run(operations, disturb, _settled, watchers=watchers, outlast=True)
+            await session.run(operations, disturb, _settled, watchers=watchers, outlast=operations // 5)
             writes = (each for each in history.operations if each.kind in WRITES and each.outcome == OK)
             await truth.finish(max(each.version for each in writes))
             check(history)
@@ -119,7 +119,7 @@ class Round:
 
     @property
     def acknowledged(self) -> int:
-        return sum(each.outcome == OK and each.kind in WRITES for each in self.history.operations)
+        return self.history.acknowledged
 
 
 async def _settled(trouble: asyncio.Task[None]) -> None:

@@ -46,21 +46,24 @@ class Session:
         *,
         clients: int = CLIENTS,
         watchers: Sequence[tuple[Sort, Api]] = (),
-        outlast: bool = False,
+        outlast: int | None = None,
     ) -> None:
         """Run at least so many operations beside the fault; return when the first two watchers have seen the last one.
 
         `settle` ends the fault, and returns when all servers can work again. `watchers`: defaults to one of each sort.
-        `outlast`: go on until the fault has ended.
+        `outlast`: go on until the fault has ended and so many writes have been acknowledged.
         """
-        rng, apis, pace = self._rng, self._apis, self._pace
+        rng, apis, pace, history = self._rng, self._apis, self._pace, self._shared.history
         done = 0
+
+        def is_over() -> bool:
+            return done >= operations and (outlast is None or (trouble.done() and history.acknowledged >= outlast))
 
         async def client(number: int) -> None:
             nonlocal done
             own = rng.fork(f"client {number}")
             task = self._client(f"client {number}", own, apis[number % len(apis)])
-            while done < operations or (outlast and not trouble.done()):
+            while not is_over():
                 done += 1
                 await task.step()
                 await pace.sleep(own.uniform(0.0, pace.pause))
