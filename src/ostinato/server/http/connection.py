@@ -8,23 +8,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from ostinato.api.errors import RequestEntityTooLarge, Timeout, Unknown
-from ostinato.http import websocket
 from ostinato.http.encoding import CONTINUE
 from ostinato.http.errors import InvalidHttp
 from ostinato.http.fields import MAX_HEAD
 from ostinato.http.request import RequestBody, RequestHead, parse_head
 from ostinato.http.status import rejection
 from ostinato.server.http.closed import CLOSED
+from ostinato.server.http.frame_stream import FrameStream
 from ostinato.server.http.response_writer import REQUEST_TIMEOUT, ResponseWriter
 from ostinato.server.http.upgraded import UpgradedConnection, upgrade_head
 from ostinato.server.request import MAX_BODY, Answer, Peer, Request, Response, Stream
 from ostinato.server.request.present import error_response
-from ostinato.streams.channels import offered
 from ostinato.streams.upgrade import Upgrade
 
 if TYPE_CHECKING:
@@ -62,8 +62,7 @@ class Connection(ResponseWriter):
         self._body: RequestBody | None = None  # of the current request, unless it was received with its head
         self._body_waiter: asyncio.Future[None] | None = None  # resolved when the body is complete
         self._task: asyncio.Task[None] | _Waiting | None = None  # handles the current request
-        self._frames: websocket.FrameReader | None = None  # of a stream over WebSocket
-        self._upgraded: UpgradedConnection | None = None  # after an upgrade
+        self._upgraded: UpgradedConnection | FrameStream | None = None  # after an upgrade
         self._reading = True  # the transport is not paused
         self._lingering = False  # received data is discarded until the client closes
         self._eof_received = False  # the client will send nothing more
@@ -84,9 +83,6 @@ class Connection(ResponseWriter):
         self.data_received(bytes(self._owner.buffer[:nbytes]))
 
     def data_received(self, data: bytes) -> None:
-        if self._frames is not None:
-            self._receive_frames(data)
-            return
         if self._upgraded is not None:
             self._upgraded.feed(data)
             return
@@ -465,34 +461,15 @@ class Connection(ResponseWriter):
     async def _stream_frames(self, head: RequestHead, answer: Stream) -> None:
         """Send a stream as text messages, one per line."""
         self._closing = True
-        self._transport.write(
-            websocket.handshake(head.headers.get("sec-websocket-key", ""), next(iter(offered(head.headers)), ""))
-        )
-        self._frames = websocket.FrameReader()
-        if self._buffer:
-            self._receive_frames(self._buffer)
-            self._buffer = b""
-        try:
-            async for data in answer.chunks:
-                for line in data.splitlines(keepends=True):
-                    self._transport.write(websocket.text(line))
-                if self._writable is not None:
-                    await self._writable
-        except asyncio.CancelledError:
-            pass
+        frames = self._upgraded = FrameStream(self._transport, lambda: self._writable)
+        frames.begin(head)
+        buffer, self._buffer = self._buffer, b""
+        if buffer:
+            frames.feed(buffer)
+        with contextlib.suppress(asyncio.CancelledError):  # the client disconnected, or the server stops
+            await frames.send(answer.chunks)
         if not self._lost:
-            self._transport.write(websocket.close(1000))
-
-    def _receive_frames(self, data: bytes) -> None:
-        assert self._frames is not None
-        try:
-            answer, closed = self._frames.feed(data)
-        except websocket.InvalidFrame as error:
-            answer, closed = websocket.close(error.code), True
-        if answer:
-            self._transport.write(answer)
-        if closed:
-            self._transport.close()
+            frames.close()
 
 
 class _Waiting:
