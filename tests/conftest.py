@@ -7,6 +7,7 @@ to have; but each group of recorded answers stands alone. Those come first that 
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import shutil
 import subprocess
@@ -48,6 +49,12 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     parser.addoption(
         "--update-counts", action="store_true", help="raise the counts in tests/contract/counts.json to the new results"
     )
+
+
+def pytest_collection_finish() -> None:
+    """Exempt what lives as long as the tests from garbage collection: modules, recordings, the tests themselves."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

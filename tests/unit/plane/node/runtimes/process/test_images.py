@@ -58,10 +58,15 @@ class Node:
     def __init__(self, directory: Path, root: Path) -> None:
         self.directory = directory
         self.world = World.real()
+        self.runner = asyncio.Runner()  # the runtime keeps connections of its loop
         self.images = ImageStore(directory / "images")
         self._root = root
         options = ProcessOptions(images=directory / "images")
         self.runtime = ProcessRuntime(self.world, directory / "node", ["192.0.2.7"], options)
+
+    def close(self) -> None:
+        self.runner.close()
+        self.world.executor.close()
 
     def load(self, name: str, config: ImageConfig) -> None:
         layer = directory_layer(self._root, self.directory / "layer.tar", (0, 0))
@@ -99,14 +104,14 @@ class Node:
             finally:
                 await self.runtime.remove("u1")
 
-        return asyncio.run(whole())
+        return self.runner.run(whole())
 
 
 @pytest.fixture
 def node(tmp_path: Path, image_root: Path) -> Iterator[Node]:
     made = Node(tmp_path, image_root)
     yield made
-    made.world.executor.close()
+    made.close()
 
 
 def test_an_image_gives_root_command_variables_directory_and_user(node: Node) -> None:
@@ -207,7 +212,7 @@ def test_an_image_whose_mount_point_is_a_link_is_refused(tmp_path: Path, image_r
         assert container.exit.reason == "StartError"
         assert "is a symbolic link in the image" in container.exit.message
     finally:
-        node.world.executor.close()
+        node.close()
 
 
 def test_images_are_mounted_read_only_as_volumes(node: Node) -> None:
