@@ -53,6 +53,9 @@ def _workload(kind: str, **spec: Any) -> Json:
 
 
 _DEPLOYMENT = _workload("Deployment", replicas=2)
+# Of the same name with another template: with the same one, its ReplicaSet would have the name of its predecessor's, if the
+# collector is late, which is counted as a collision, as in kube-controller-manager.
+_NEXT_DEPLOYMENT = _workload("Deployment", replicas=2, template=_pods("web", terminationGracePeriodSeconds=5))
 # Without a history: templates that were replaced before the controller saw them have no ReplicaSet.
 _ROLLED_DEPLOYMENT = _workload("Deployment", replicas=2, revisionHistoryLimit=0)
 _STATEFUL_SET = _workload("StatefulSet", replicas=2, serviceName="web")
@@ -130,7 +133,7 @@ def _image(workload: Json, image: str) -> Step:
 SCENARIOS: dict[str, Scenario] = {
     "deployment": Scenario(
         controllers=(*_OF_DEPLOYMENTS, _GARBAGE),
-        steps=[create(_DEPLOYMENT), edit(_DEPLOYMENT, replicas=3), delete(_DEPLOYMENT), create(_DEPLOYMENT)],
+        steps=[create(_DEPLOYMENT), edit(_DEPLOYMENT, replicas=3), delete(_DEPLOYMENT), create(_NEXT_DEPLOYMENT)],
     ),
     "rollout": Scenario(
         controllers=_OF_DEPLOYMENTS,
