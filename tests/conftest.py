@@ -10,6 +10,7 @@ import fcntl
 import gc
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -49,6 +50,11 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     parser.addoption(
         "--update-counts", action="store_true", help="raise the counts in tests/contract/counts.json to the new results"
     )
+
+
+def pytest_configure() -> None:
+    """Let SIGINT end the programs of the tests, also if the suite was started in the background, which ignores it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:

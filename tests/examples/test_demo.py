@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -21,14 +20,6 @@ COMMAND = [sys.executable, "-m", "ostinato.cli", "demo"]
 def environment(tmp_path: Path) -> dict[str, str]:
     """Its temporary files are in a directory of their own."""
     return {**os.environ, "TMPDIR": str(tmp_path), "PYTHONIOENCODING": "utf-8"}
-
-
-@pytest.fixture(autouse=True)
-def heed_interrupts() -> Iterator[None]:
-    """Whoever runs the tests in the background may ignore them, and processes inherit that."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 def is_alive(process: int) -> bool:
