@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from ostinato.testing.explore import Step, create, delete, edit, patch, wait
+from ostinato.testing.explore.faults.catalogue import KINDS
 
 Json = dict[str, Any]
 
@@ -53,8 +54,8 @@ def _workload(kind: str, **spec: Any) -> Json:
 
 
 _DEPLOYMENT = _workload("Deployment", replicas=2)
-# Of the same name with another template: with the same one, its ReplicaSet would have the name of its predecessor's, if the
-# collector is late, which is counted as a collision, as in kube-controller-manager.
+# Of the same name with another template: with the same one, its ReplicaSet would have the name of its predecessor's, if
+# the collector is late, which is counted as a collision, as in kube-controller-manager.
 _NEXT_DEPLOYMENT = _workload("Deployment", replicas=2, template=_pods("web", terminationGracePeriodSeconds=5))
 # Without a history: templates that were replaced before the controller saw them have no ReplicaSet.
 _ROLLED_DEPLOYMENT = _workload("Deployment", replicas=2, revisionHistoryLimit=0)
@@ -78,6 +79,9 @@ _CRON_JOB: Json = {
         "jobTemplate": {"spec": {"template": _pods("nightly", restartPolicy="Never")}},
     },
 }
+# Not suspended at the end: whether there is a Job would depend on when that is. The wait ends far from the next report
+# of a node's status, one in 300 s, which a pause delays: it would be a write while nothing is left to do.
+_SCHEDULED = (create(_CRON_JOB), edit(_CRON_JOB, suspend=False), wait(2000.0), delete(_CRON_JOB))
 _SERVICE: Json = {
     "apiVersion": "v1",
     "kind": "Service",
@@ -115,6 +119,9 @@ _HISTORY = ("ControllerRevision",)
 
 # A deleted Pod of a Job counts as failed; a deleted Job of a CronJob has been run.
 _DELETED = ("child-deleted",)
+
+# Set the clocks of all processes.
+_CLOCKS = ("clock-forward", "clock-back", "midnight")
 
 _GARBAGE = "garbage-collector-controller"
 _OF_DEPLOYMENTS = ("deployment-controller", "replicaset-controller")
@@ -174,9 +181,15 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "cronjob": Scenario(
         controllers=("cronjob-controller", "job-controller"),
-        without=_DELETED,
-        # Not suspended at the end: whether there is a Job would depend on when that is.
-        steps=[create(_CRON_JOB), edit(_CRON_JOB, suspend=False), wait(2400.0), delete(_CRON_JOB)],
+        # Which Jobs there are depends on the clock: that has a scenario of its own.
+        without=(*_DELETED, *_CLOCKS),
+        steps=_SCHEDULED,
+    ),
+    "clock": Scenario(
+        controllers=("cronjob-controller", "job-controller"),
+        without=tuple(kind for kind in KINDS if kind not in _CLOCKS),
+        free=["Job", "Pod", "CronJob:status"],
+        steps=_SCHEDULED,
     ),
     "service": Scenario(
         controllers=(

@@ -108,3 +108,10 @@ def test_a_revision_of_a_former_owner_is_not_a_collision() -> None:
     found = explored(SCENARIOS["statefulset"], "1: server-restored @ settled 1 #1")
     assert found.failed is None, found.failed.text()
     assert "1 faults dealt" in found.coverage[1]
+
+
+def test_endpoints_of_a_deleted_service_are_not_created_again() -> None:
+    """Their controller did so while its cache still had the Service, and deleted them later."""
+    found = explored(SCENARIOS["service"], "1: lag @ event DELETED services default/web #1")
+    assert found.failed is None, found.failed.text()
+    assert "1 faults dealt" in found.coverage[1]

@@ -91,6 +91,8 @@ class EndpointsReconciler:
         if over:
             annotations[_OVER_CAPACITY] = "truncated"
         if current is None:
+            if not await self._exists(service, ctx):
+                return
             metadata = ObjectMeta(
                 name=request.name, namespace=request.namespace, labels=labels, annotations=annotations
             )
@@ -98,6 +100,12 @@ class EndpointsReconciler:
             return
         current.metadata.labels, current.metadata.annotations, current.subsets = labels, annotations, subsets
         await ctx.client.update(current)
+
+    async def _exists(self, service: Service, ctx: Context) -> bool:
+        """Ask the server whether a Service still exists: it deletes the Endpoints of a Service with it, and the cache
+        of Services may be behind."""
+        live = await ctx.client.live.get(Service, service.metadata, missing=None)
+        return live is not None and live.metadata.uid == service.metadata.uid
 
 
 def _labels(service: Service) -> dict[str, str]:
