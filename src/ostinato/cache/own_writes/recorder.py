@@ -46,7 +46,7 @@ class OwnWrite(msgspec.Struct, frozen=True):
         return cls(access.gvk(instance), access.key(instance), access.resource_version(instance), instance)
 
 
-class OwnDeletion(msgspec.Struct, frozen=True):
+class OwnDeletion(msgspec.Struct, frozen=True, gc=False):
     """One accepted deletion.
 
     - `uid`: "" if neither the request nor the response names it.
@@ -70,12 +70,12 @@ class OwnDeletion(msgspec.Struct, frozen=True):
         return cls(gvk, key, uid or found.metadata.uid, found.metadata.resource_version)
 
 
-class _Identity(msgspec.Struct, frozen=True, rename="camel"):
+class _Identity(msgspec.Struct, frozen=True, rename="camel", gc=False):
     uid: str = ""
     resource_version: str = ""
 
 
-class _Deletion(msgspec.Struct):
+class _Deletion(msgspec.Struct, gc=False):
     """The response to a deletion: an object, or a Status."""
 
     kind: str = ""

@@ -12,12 +12,13 @@ from ostinato.client.client import Client
 from ostinato.client.config.config import Config
 from ostinato.manager import Purpose
 from ostinato.page.page import SOCKET, Page, PageSettings
-from ostinato.page.reporting.reporter import Reporter
+from ostinato.page.reporting.reporter import INTERVAL, Reporter
 from ostinato.page.reporting.sender import Sender
 from ostinato.plane.access import identities, roles
 from ostinato.plane.access.local_access import LocalAccess
 from ostinato.plane.controllers import ignore_warning
 from ostinato.plane.parts import PlaneSettings
+from ostinato.server.verbs.watch import INTERVAL_HEADER
 from ostinato.world import World
 from ostinato.world.supervision import supervised
 
@@ -35,7 +36,8 @@ class PageProcess:
         self._writes = writes
         self._state = settings.state
         self._identity = identity = identities.PAGE_WRITES if writes else identities.PAGE
-        client = Client(self._access.connect(Purpose("page", identity=identity)), world=world, warn=ignore_warning)
+        transport = self._access.connect(Purpose("page", identity=identity), (INTERVAL_HEADER, str(INTERVAL)))
+        client = Client(transport, world=world, warn=ignore_warning)
         self._page = Page(
             world,
             client,

@@ -131,7 +131,7 @@ class HotLoop(msgspec.Struct, frozen=True, array_like=True):
     fields: list[str]
 
 
-class Placed(msgspec.Struct, frozen=True, array_like=True):
+class Placed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An attempt of the scheduler."""
 
     at: float

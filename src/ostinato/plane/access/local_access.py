@@ -27,10 +27,13 @@ class LocalAccess:
         self._socket = apiserver_socket(state)
         self._transports: dict[str, HttpTransport] = {}
 
-    def connect(self, purpose: Purpose) -> Transport:
-        """Return the transport of a component; without an identity it is the controller manager's."""
+    def connect(self, purpose: Purpose, *headers: tuple[str, str]) -> Transport:
+        """Return the transport of a component; without an identity it is the controller manager's.
+
+        `headers`: of all its requests.
+        """
         identity = purpose.identity or identities.MANAGER
-        return IdentityTransport(self._transport(identities.family(identity)), identity)
+        return IdentityTransport(self._transport(identities.family(identity)), identity, *headers)
 
     async def close(self) -> None:
         for transport in self._transports.values():
@@ -46,11 +49,11 @@ class LocalAccess:
 
 
 class IdentityTransport:
-    """Adds the identity of a component to its requests. See `Transport`."""
+    """Adds the identity of a component, and other headers, to its requests. See `Transport`."""
 
-    def __init__(self, transport: HttpTransport, identity: str) -> None:
+    def __init__(self, transport: HttpTransport, identity: str, *headers: tuple[str, str]) -> None:
         self._transport = transport
-        self._header = (IDENTITY_HEADER, identity)
+        self._headers = ((IDENTITY_HEADER, identity), *headers)
 
     @property
     def host(self) -> str:
@@ -66,4 +69,4 @@ class IdentityTransport:
         """Do nothing: `LocalAccess` closes the shared transport."""
 
     def _identified(self, request: Request) -> Request:
-        return request._replace(headers=[*request.headers, self._header])
+        return request._replace(headers=[*request.headers, *self._headers])

@@ -7,6 +7,8 @@
 - Bookmarks, on request, have the resourceVersion up to which all events were sent: after the initial events, once a
   minute, and shortly before the watch ends.
 - A watch ends with its timeout, when its client is too slow, and when its resource is removed.
+- A client that sends `Ostinato-Watch-Interval: SECONDS` receives the events of so many seconds in one piece. It costs
+  the server a fraction of what single events do.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from contextlib import aclosing
 from itertools import compress
 from typing import NamedTuple
 
-from ostinato.api.errors import APIError, Expired, NotAcceptable, Timeout, Unknown
+from ostinato.api.errors import APIError, BadRequest, Expired, NotAcceptable, Timeout, Unknown
 from ostinato.server.request import Stream
 from ostinato.server.request.context import Context
 from ostinato.server.request.negotiate import form_of
@@ -31,6 +33,8 @@ from ostinato.server.verbs.watch_writer import NotAList, WatchWriter
 SHORTEST = 1800.0  # minimum seconds of a watch without timeout; the maximum is twice that
 BOOKMARK_EVERY = 60.0
 BOOKMARK_BEFORE_END = 2.0
+INTERVAL_HEADER = "ostinato-watch-interval"
+_LONGEST_INTERVAL = 1.0  # seconds
 _CHUNK = 1024 * 1024  # bytes of initial events per chunk
 
 _STREAMS = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
@@ -42,6 +46,7 @@ async def watch(context: Context) -> Stream:
     check_list_options(options, watch=options.watch)
     selection = Selection(context, options)
     start = _start(options.resource_version)
+    interval = _interval(context.request.headers.get(INTERVAL_HEADER, ""))
     if form.media == "yaml":
         raise NotAcceptable.of(_STREAMS)
     writer = WatchWriter(context.resource, form)
@@ -54,8 +59,8 @@ async def watch(context: Context) -> Stream:
             await not_older_than(context.index, context.world.clock, start)
         if context.resource.conversion is not None:  # fail early if objects cannot be converted
             await context.resource.conversion.entries(context.collection.select(selection.prefix))
-        chunks = live = _Watch(context, options, selection, writer, start)
-        forward = live.forward
+        chunks = live = _Watch(context, options, selection, writer, start, interval)
+        forward = None if interval else live.forward
     except Timeout as error:
         chunks = _refused(writer, error)
     except Compacted as error:
@@ -71,6 +76,16 @@ def _start(text: str) -> int:
         raise Unknown.of(str(error)) from error
 
 
+def _interval(text: str) -> float:
+    try:
+        seconds = float(text or 0)
+    except ValueError:
+        seconds = -1.0
+    if not 0.0 <= seconds <= _LONGEST_INTERVAL:
+        raise BadRequest.of(f"Ostinato-Watch-Interval: {text!r} is not a number of seconds from 0 to 1")
+    return seconds
+
+
 async def _refused(writer: WatchWriter, error: APIError) -> AsyncIterator[bytes]:
     yield writer.error(error)
 
@@ -79,7 +94,13 @@ class _Watch(AsyncIterator[bytes]):
     """One watch. It subscribes on construction; a caller that does not read it must close it."""
 
     def __init__(
-        self, context: Context, options: ListOptions, selection: Selection, writer: WatchWriter, start: int
+        self,
+        context: Context,
+        options: ListOptions,
+        selection: Selection,
+        writer: WatchWriter,
+        start: int,
+        interval: float,
     ) -> None:
         self._index = context.index
         self._turns = context.lane.turns
@@ -88,6 +109,7 @@ class _Watch(AsyncIterator[bytes]):
         self._options = options
         self._selection = selection
         self._writer = writer
+        self._interval = interval
         self._conversion = context.resource.conversion
         self._kind_of: Callable[[Event], str] = _kind_of if selection.everything else self._selected_kind_of
         lasts = options.timeout_seconds or SHORTEST * (1.0 + context.world.rng.random())
@@ -188,6 +210,8 @@ class _Watch(AsyncIterator[bytes]):
         try:
             while True:
                 interrupted = await subscription.wait()
+                if self._interval and not subscription.closed:
+                    await clock.sleep(self._interval)
                 events = [event for event in subscription.take() if event.version > begun]
                 lines = self._lines(events if self._conversion is None else await self._conversion.events(events))
                 ended = subscription.closed or (interrupted and due >= self._ends)

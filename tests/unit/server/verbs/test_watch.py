@@ -301,3 +301,32 @@ async def test_a_watch_on_the_path_of_an_object_is_a_plain_get(api: Api) -> None
 async def test_old_watch_paths_are_only_read(api: Api) -> None:
     answer = await api.post("/api/v1/watch/namespaces/default/configmaps", {})
     assert answer.code == 405
+
+
+@asking
+async def test_a_watch_with_an_interval_gets_the_events_of_that_time_in_one_piece(api: Api) -> None:
+    start = version(await config_map(api, "old"))
+    path = f"{CONFIG_MAPS}?watch=1&resourceVersion={start}"
+    live = await watch(api, path, **{"ostinato-watch-interval": "0.2"})
+    clock = api.server.world.clock
+
+    async def writes() -> None:
+        for name in ("a", "b", "c"):
+            await config_map(api, name)
+            await clock.sleep(0.15)
+
+    writing = asyncio.create_task(writes())
+    chunk = await live.chunk()
+    assert chunk is not None
+    assert chunk.count(b"\n") == 2
+    await writing
+    assert told(await live.take(1)) == [("ADDED", "c")]
+    await live.close()
+
+
+@asking
+async def test_the_interval_of_a_watch_is_checked(api: Api) -> None:
+    for text in ("2", "-1", "nan", "soon"):
+        answer = await refused(api, f"{CONFIG_MAPS}?watch=1", **{"ostinato-watch-interval": text})
+        assert answer.code == 400
+        assert "Ostinato-Watch-Interval" in answer.body["message"]

@@ -185,7 +185,9 @@ class Framework:
         selected = nodes[ties[0] if len(ties) == 1 else ties[self._rng.randrange(len(ties))]]
         if not self._explains:
             return ScheduleResult(selected, cycle)
-        first = nlargest(_EXPLAINED, range(len(totals)), totals.__getitem__)
+        first = ties[:_EXPLAINED]
+        if len(ties) < _EXPLAINED:
+            first = nlargest(_EXPLAINED, range(len(totals)), totals.__getitem__)
         return ScheduleResult(
             selected, cycle, {nodes[at].name: int(totals[at]) for at in first} | {selected.name: int(best)}
         )
