@@ -13,7 +13,7 @@ from ostinato.server.request.negotiate import Form
 from ostinato.server.request.present import new_table, partial, row
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
-from ostinato.server.store.records import Event
+from ostinato.server.store.records import Entry, Event
 
 _KINDS = ("ADDED", "MODIFIED", "DELETED")
 _LAST_STATE = "last state"  # key of the last state, among the event's encodings
@@ -131,10 +131,18 @@ def _last_state(event: Event) -> bytes:
     found = event.encoded.get(_LAST_STATE)
     if found is None:
         assert event.previous is not None
-        obj = msgspec.json.decode(event.previous.data)
-        obj["metadata"]["resourceVersion"] = str(event.version)
-        found = event.encoded[_LAST_STATE] = msgspec.json.encode(obj)
+        found = event.encoded[_LAST_STATE] = _with_version(event.previous, event.version)
     return found
+
+
+def _with_version(entry: Entry, version: int) -> bytes:
+    """Return a stored object with another resourceVersion."""
+    head, field, rest = entry.data.partition(b'"resourceVersion":"%d"' % entry.version)
+    if field and head.startswith(b'{"metadata":{') and head.count(b"{") == 2:  # in no map before it
+        return b'%b"resourceVersion":"%d"%b' % (head, version, rest)
+    obj = msgspec.json.decode(entry.data)
+    obj["metadata"]["resourceVersion"] = str(version)
+    return msgspec.json.encode(obj)
 
 
 # Required fields of an empty object of these kinds, beyond zero values.

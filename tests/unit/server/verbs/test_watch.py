@@ -330,3 +330,27 @@ async def test_the_interval_of_a_watch_is_checked(api: Api) -> None:
         answer = await refused(api, f"{CONFIG_MAPS}?watch=1", **{"ostinato-watch-interval": text})
         assert answer.code == 400
         assert "Ostinato-Watch-Interval" in answer.body["message"]
+
+
+@asking
+async def test_the_last_state_of_a_deleted_object_differs_in_its_resource_version_alone(api: Api) -> None:
+    texts = {f"k{number}": f'"resourceVersion":"{number}"' for number in range(9)}
+    metadata = {"labels": {"resourceVersion": "1"}, "annotations": texts}
+    stored = await config_map(api, "a", metadata=metadata, data=texts)
+    live = await watch(api, f"{CONFIG_MAPS}?watch=1&resourceVersion={version(stored)}")
+    await api.delete(f"{CONFIG_MAPS}/a")
+    [event] = await live.take(1)
+    stored["metadata"]["resourceVersion"] = str(version(stored) + 1)
+    assert (event["type"], event["object"]) == ("DELETED", stored)
+
+
+@asking
+async def test_many_events_are_sent_in_several_pieces(api: Api) -> None:
+    start = version(await config_map(api, "old"))
+    live = await watch(api, f"{CONFIG_MAPS}?watch=1&resourceVersion={start}")
+    for number in range(5):
+        await config_map(api, f"large-{number}", data={"k": "x" * 40_000})
+    first = await live.chunk()
+    assert first is not None
+    assert first.count(b"\n") == 2
+    assert told(await live.take(3)) == [("ADDED", f"large-{number}") for number in (2, 3, 4)]
