@@ -17,6 +17,8 @@
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
+
 from ostinato import Column, Context, CustomResource, Ge, Manager, ObjectMeta, Quantity, Struct, controller
 from ostinato.api.meta import Condition, LabelSelector
 from ostinato.controllers import Readiness, readiness_of
@@ -84,26 +86,32 @@ async def stores(store: Store, ctx: Context) -> None:
 
     found = await ctx.client.get(StatefulSet, name, missing=None)
     version = spec.version if found is None else found.metadata.annotations.get(VERSION, "")
-    if version != spec.version:
+    wanted, waiting = store, None
+    if found is not None and version != spec.version:
         backup = await run_once(ctx, store, job_of(store, "backup", f"before-{spec.version}", url))
-        if not is_complete(backup):
-            state = readiness_of(backup).state
-            waiting = Readiness(
-                "Failed" if state == "Failed" else "InProgress", f"backup before version {spec.version}"
-            )
-            await report(ctx, version, url, waiting, restored)
-            return  # the Job is owned: its end reconciles the store again
+        if not is_complete(backup):  # the Job is owned: its end reconciles the store again
+            failed = readiness_of(backup).state == "Failed"
+            waiting = Readiness("Failed" if failed else "InProgress", f"backup before version {spec.version}")
+            wanted = store_as_it_runs(store, found)  # everything else need not wait
 
-    running = await ctx.apply(statefulset_of(store, url), owner=store)
-    await ctx.apply(cronjob_of(store, url), owner=store)
-    ready = readiness_of(running)
+    running = await ctx.apply(statefulset_of(wanted, url), owner=store)
+    await ctx.apply(cronjob_of(wanted, url), owner=store)
+    ready = readiness_of(running) if waiting is None else waiting
     if ready and spec.restore_from not in ("", restored):
         restore = await run_once(ctx, store, job_of(store, "restore", spec.restore_from, url))
         if not is_complete(restore):
             ready = Readiness("InProgress", f"restore from {spec.restore_from}")
         else:
             restored = spec.restore_from
-    await report(ctx, spec.version, url, ready, restored)
+    await report(ctx, wanted.spec.version, url, ready, restored)
+
+
+def store_as_it_runs(store: Store, found: StatefulSet) -> Store:
+    """Return a store with the version and the image that it has now."""
+    image = found.spec.template.spec.containers[0].image if found.spec.template.spec else store.spec.image
+    version = found.metadata.annotations.get(VERSION, "")
+    spec = msgspec.structs.replace(store.spec, version=version, image=image or store.spec.image)
+    return msgspec.structs.replace(store, spec=spec)
 
 
 async def run_once(ctx: Context, store: Store, job: Job) -> Job:

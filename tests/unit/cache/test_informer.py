@@ -87,17 +87,19 @@ def test_the_store_decides_between_added_and_updated() -> None:
     with_informer(scenario)
 
 
-def test_the_deletion_of_an_unknown_object_emits_no_event() -> None:
+def test_the_deletion_of_an_unknown_object_is_reported() -> None:
+    """Whoever created it may have missed its addition, and must notice that it is gone."""
+
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         events = Recorder()
         informer.add_handler(events)
         await simulation.clock.sleep(0.1)
         events.clear()
-        server.send(RawEvent("DELETED", b'{"metadata":{"name":"x","resourceVersion":"200"}}'))
+        server.send(RawEvent("DELETED", b'{"metadata":{"name":"x","namespace":"default","resourceVersion":"200"}}'))
         server.delete("a")
         server.send(RawEvent("DELETED", b'{"metadata":{"name":"a","namespace":"default","resourceVersion":"201"}}'))
         await simulation.clock.sleep(0.1)
-        assert events.summaries == ["deleted a"]
+        assert events.summaries == ["deleted x", "deleted a", "deleted a"]
         assert informer.resource_version == "201"
 
     with_informer(scenario)

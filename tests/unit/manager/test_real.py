@@ -197,6 +197,15 @@ def test_managers_that_are_cancelled_together_stop_gracefully() -> None:
     assert said == ["stopped"]
 
 
+@pytest.fixture
+def nothing_frozen() -> Iterator[None]:
+    """A manager unfreezes objects if nothing was frozen before it; the suite freezes its own."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
+
+
+@pytest.mark.usefixtures("nothing_frozen")
 def test_objects_loaded_before_the_caches_sync_are_frozen() -> None:
     loaded: list[object] = [[]]
     seen: list[bool] = []

@@ -204,7 +204,8 @@ class Feed:
                     events.append(Added(entry))
                 else:
                     events += _differences(known, entry)
-            elif store.remove(entry) is not None:
+            else:  # also of an unknown object: whoever created it may not know that it is gone
+                store.remove(entry)
                 events.append(Deleted(entry))
         return events
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, NoReturn
 
 import msgspec
 
+from ostinato.controllers import StillOwned
 from ostinato.frontends.kernel.applier.refs import ObjectRef
 
 Action = Literal["none", "create", "update", "recreate", "delete"]
@@ -81,9 +82,12 @@ class Outcome(msgspec.Struct, kw_only=True):
         return "".join(each.diff for each in self.changes)
 
     def raise_errors(self) -> None:
-        """Raise `SetError` if there are errors."""
+        """Raise `SetError` if there are errors; `StillOwned` if all that fails waits for the garbage collector."""
         if self.errors:
             self._raise()
 
     def _raise(self) -> NoReturn:
-        raise SetError(self.errors) from self.errors[0].error
+        first = self.errors[0].error
+        if all(isinstance(each.error, StillOwned) for each in self.errors):
+            raise first
+        raise SetError(self.errors) from first

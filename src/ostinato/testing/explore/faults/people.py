@@ -96,7 +96,10 @@ class ChildDeleted(FaultKind):
 
 
 class ChildChanged(FaultKind):
-    """Somebody changes what the operator has made: a value of a ConfigMap or Secret, a number of replicas."""
+    """Somebody changes what the operator has made: a value of a ConfigMap or Secret, a number of replicas.
+
+    Fields that nobody manages keep the change, and are left alone.
+    """
 
     name = "child-changed"
     points = frozenset({PointKind.SETTLED})
@@ -107,8 +110,14 @@ class ChildChanged(FaultKind):
             value = msgspec.json.decode(run.disk.objects[place][1])
             if isinstance(data := value.get("data"), dict) and data:
                 await _patch(run, place, {"data": {min(data): "Y2hhbmdlZA=="}})
-            elif isinstance(replicas := value.get("spec", {}).get("replicas"), int):
+            elif isinstance(replicas := value.get("spec", {}).get("replicas"), int) and _is_managed(value, "replicas"):
                 await _patch(run, place, {"spec": {"replicas": replicas + 1}})
+
+
+def _is_managed(value: dict[str, Any], name: str) -> bool:
+    """Whether a field of the spec has a manager: a default of the server has none."""
+    managed = value["metadata"].get("managedFields") or []
+    return any(f"f:{name}" in each.get("fieldsV1", {}).get("f:spec", {}) for each in managed)
 
 
 class FinalizerHangs(FaultKind):

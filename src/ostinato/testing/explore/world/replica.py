@@ -143,11 +143,18 @@ class Replica:
             run.record.unresolved.pop(key, None)
             run.note(self.name, "reconciled", key, "", key)
             return
-        failure = Failure(run.now, key, f"{type(error).__name__}: {error}", isinstance(error, EXPECTED))
+        failure = Failure(run.now, key, f"{type(error).__name__}: {error}", _is_expected(error))
         self._failing.add(key)
         run.record.failures.append(failure)
         run.record.unresolved[key] = failure
         run.note(self.name, "failed", key, failure.error, key)
+
+
+def _is_expected(error: BaseException | None) -> bool:
+    """Whether an error is one that any request may raise, or was raised from one."""
+    while error is not None and not isinstance(error, EXPECTED):
+        error = error.__cause__
+    return error is not None
 
 
 class _Manager(Manager):

@@ -27,7 +27,7 @@ _PAUSE: Final = 1.0  # seconds between them
 
 
 class UserTransport:
-    """The connection of users. They try again while a webhook of the operator does not answer."""
+    """The connection of users. They try again while a webhook of the operator does not answer, and on a new server."""
 
     host = "server"
 
@@ -39,9 +39,9 @@ class UserTransport:
 
     async def request(self, request: Request) -> Response:
         for _ in range(_TRIES):
-            failed = self._calls.failed
+            failed, server = self._calls.failed, self._server()
             response = await self._current().request(request)
-            if failed == self._calls.failed or response.status < 500:
+            if response.status < 500 or (failed == self._calls.failed and server is self._server()):
                 break
             response.close()
             await self._clock.sleep(_PAUSE)
