@@ -20,6 +20,7 @@ from ostinato.world import World
 _CONNECT_SECONDS: Final = 3.0
 _LIMITS: Final = Limits(message=256 << 20)
 _CLOSED: Final = "the connection was closed before the first answer"
+_ENDED: Final = ("connection closed", "connection reset")
 
 
 class Link:
@@ -120,6 +121,8 @@ class Link:
             raise Unavailable(f"{endpoint}: no answer within {_CONNECT_SECONDS:g} s") from None
         except ssl.SSLError as error:
             raise TlsError(f"{endpoint}: {self._explained(error)}") from None
+        except (ConnectionResetError, BrokenPipeError):
+            raise Unavailable(f"{endpoint}: {self._closed()}") from None
         except OSError as error:
             why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror or error)
             raise Unavailable(f"{endpoint}: {why or self._closed()}") from None
@@ -127,7 +130,7 @@ class Link:
             if "SSL" in str(error):
                 raise TlsError(f"{endpoint}: {self._explained(error)}") from None
             why = str(error)
-            raise Unavailable(f"{endpoint}: {self._closed()}" if why.endswith("connection closed") else why) from None
+            raise Unavailable(f"{endpoint}: {self._closed()}" if why.endswith(_ENDED) else why) from None
         else:
             is_usable = True
             return connection

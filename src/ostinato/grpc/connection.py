@@ -221,7 +221,10 @@ class Connection(asyncio.Protocol):
         self._ticker = self._clock.timer(_TICK, self._tick)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._end(str(exc) if exc is not None and str(exc) else self.why)
+        if isinstance(exc, ConnectionError):
+            self._end("connection reset")
+        else:
+            self._end(str(exc) if exc is not None and str(exc) else self.why)
         if not self._closed.done():
             self._closed.set_result(None)
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import ssl
+import struct
 from collections.abc import Awaitable, Callable
 
 import pytest
 
+from ostinato.etcd.errors import Unavailable
 from ostinato.etcd.link import Link
 from ostinato.etcd.settings import EtcdSettings
 from ostinato.grpc import Connection, frames, request_head
@@ -76,3 +80,26 @@ def test_an_attempt_that_is_cancelled_with_the_servers_answer_leaves_no_connecti
         await link.close()
 
     play(scene)
+
+
+@pytest.mark.parametrize(("tls", "explanation"), [(True, "may not use TLS"), (False, "may require TLS")])
+def test_a_reset_before_the_first_answer_is_explained(tls: bool, explanation: str) -> None:
+    async def reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        connection = writer.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.transport.abort()
+
+    async def run() -> None:
+        world = World.real()
+        server = await asyncio.start_server(reset, "127.0.0.1", 0)
+        endpoint = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        settings = EtcdSettings(endpoints=(endpoint,), tls=tls)
+        link = Link(settings, ssl.create_default_context if tls else lambda: None, world, [endpoint])
+        async with server, asyncio.timeout(10):
+            with pytest.raises(Unavailable, match=f"{endpoint}: .*{explanation}"):
+                await link.connected()
+            await link.close()
+        world.executor.close()
+
+    asyncio.run(run())

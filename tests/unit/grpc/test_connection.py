@@ -204,9 +204,9 @@ def test_a_request_that_was_not_sent_completely_has_not_run() -> None:
         connection.connection_lost(ConnectionResetError("reset"))
         errors = await asyncio.gather(*calls, return_exceptions=True)
         assert [(str(each), each.may_have_run) for each in errors if isinstance(each, RpcError)] == [
-            ("peer: reset", False),
-            ("peer: reset", True),
-            ("peer: reset", False),  # waits for a stream
+            ("peer: connection reset", False),
+            ("peer: connection reset", True),
+            ("peer: connection reset", False),  # waits for a stream
         ]
 
     play(scene)
