@@ -18,6 +18,7 @@ from tests.docs.outputs import same
         ("a\n...\nz", "a\nb\nc\nz"),
         ("a\n…", "a"),
         ("3 passed in 0.05s", "3 passed in 1.20s"),
+        ("pod/web met", 'I1119 04:10:49.159111      28 reflector.go:664] "Warning: watch ended"\npod/web met'),
     ],
 )
 def test_volatile_values_may_differ(shown: str, printed: str) -> None:
