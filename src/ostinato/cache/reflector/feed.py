@@ -40,7 +40,6 @@ from ostinato.world import Timer, World
 
 _PACKED_PER_STEP: Final = 16  # objects
 _IDLE_AFTER: Final = 1.0  # seconds without a delta
-_MOST_UNPACKED: Final = 4_000  # changed objects that may wait until the feed is idle
 
 
 class FeedOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +49,7 @@ class FeedOptions(msgspec.Struct, frozen=True, kw_only=True):
     - `keep_managed_fields`: store managedFields too. Defaults to False.
     - `metadata_only`: the source serves PartialObjectMetadata. Defaults to False.
     - `reflector`: how to list and watch.
+    - `most_unpacked`: changed objects that may wait until the feed is idle before they are packed. Defaults to 4,000.
     - `metrics`: receives observations. Defaults to nothing.
     - `name`: the label `name` of the metrics.
     """
@@ -59,6 +59,7 @@ class FeedOptions(msgspec.Struct, frozen=True, kw_only=True):
     keep_managed_fields: bool = False
     metadata_only: bool = False
     reflector: ReflectorOptions = ReflectorOptions()
+    most_unpacked: int = 4_000
     metrics: CacheMetrics | None = None
     name: str = ""
 
@@ -171,7 +172,7 @@ class Feed:
     async def _next(self) -> Popped:
         """Pop the next delta; meanwhile, pack changed objects once idle: until then they may soon change again."""
         if self.store.unpacked:
-            await self._pack(_MOST_UNPACKED)
+            await self._pack(self._options.most_unpacked)
             if self._timer is None:
                 self._timer = self._clock.timer(_IDLE_AFTER, self._check_idle)
         return await self._fifo.pop()

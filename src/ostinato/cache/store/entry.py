@@ -109,10 +109,14 @@ class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
         return b'{"metadata":' + self.metadata_bytes + b"}"
 
     @property
+    def content(self) -> bytes:
+        """The JSON after the metadata, where an object has its spec and status."""
+        return _unpacked(self.suffix, self.reference) if self.reference else self.suffix
+
+    @property
     def data(self) -> bytes:
         """JSON of the object, with the metadata before all other nested values."""
-        suffix = _unpacked(self.suffix, self.reference) if self.reference else self.suffix
-        return b"%b%b%b" % (self.prefix, self.metadata_bytes, suffix)
+        return b"%b%b%b" % (self.prefix, self.metadata_bytes, self.content)
 
     def stored(self, suffix: bytes = b"", reference: bytes = b"") -> Entry:
         """Return the entry as a store keeps it: without `fields`, and packed if there is a reference."""

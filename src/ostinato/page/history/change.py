@@ -98,7 +98,7 @@ class Change:
         if self.gvk.kind != "Pod" or self.type != "update":
             return False
         if self._before is not None and self._after is not None:  # most have a node before and after: not decoded
-            return _NODE_NAME in self._after.data and _NODE_NAME not in self._before.data
+            return _NODE_NAME in self._after.content and _NODE_NAME not in self._before.content
         before, after = self.states()
         return bool((after.get("spec") or {}).get("nodeName")) and not ((before or {}).get("spec") or {}).get(
             "nodeName"

@@ -109,8 +109,8 @@ class Symptoms:
 
 
 def _is_crashing(entry: Entry) -> bool:
-    """Whether a container waits in CrashLoopBackOff. The status follows the metadata; most Pods need no decoding."""
-    return _CRASHING in (entry.data if entry.reference else entry.suffix)
+    """Whether a container waits in CrashLoopBackOff. Most Pods need no decoding."""
+    return _CRASHING in entry.content
 
 
 def _minutes(seconds: float) -> str:

@@ -36,6 +36,7 @@ _REFRESH: Final = 60.0  # seconds between two lookups of kinds
 _SETTLE: Final = 1.0  # seconds after a change of a definition
 _FIRST_RETRY: Final = 1.0
 _DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+_MOST_UNPACKED: Final = 20_000  # objects of a kind; recent changes refer to the same bytes
 _ELECTION_FIELDS: Final = ("holderIdentity", "leaseTransitions")
 _logger = logging.getLogger("ostinato.page")
 
@@ -130,7 +131,10 @@ class Cluster:
     def _watch(self, info: KindInfo) -> None:
         gvk = info.gvk
         feed = FeedOptions(
-            keep_managed_fields=True, transform=self._masking if gvk.group_kind == SECRET else None, name="page"
+            keep_managed_fields=True,
+            transform=self._masking if gvk.group_kind == SECRET else None,
+            most_unpacked=_MOST_UNPACKED,
+            name="page",
         )
         fields = f"metadata.namespace!={NODE_LEASES}" if gvk.group_kind == LEASE else None
         namespaces = self._scope.namespaces if info.namespaced else ("",)

@@ -208,16 +208,14 @@ def test_an_informer_packs_changed_objects_when_idle() -> None:
     with_informer(scenario, FeedOptions(indexes=(by_field("spec.nodeName"),)))
 
 
-def test_an_informer_does_not_wait_with_packing_when_much_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ostinato.cache.reflector.feed._MOST_UNPACKED", 4)
-
+def test_an_informer_does_not_wait_with_packing_when_much_has_changed() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         for number in range(40):
             server.put(f"x-{number}", spec=ALIKE)
             await simulation.clock.sleep(0.1)
         assert informer.feed_of("default").store.unpacked <= 4  # type: ignore[union-attr]
 
-    with_informer(scenario)
+    with_informer(scenario, FeedOptions(most_unpacked=4))
 
 
 def test_an_informer_looks_for_indexed_fields_on_the_way_in() -> None:
