@@ -1,6 +1,7 @@
 """Compare the output that a page shows with what was printed.
 
-- Ages, durations, times, ports, addresses, temporary paths, process ids and generated names may differ.
+- Ages, durations, times, ports, addresses, temporary paths, process ids, generated names may differ, and the numbers of
+  lines in Python files.
 - Runs of spaces are equal.
 - `…` or `...` stands for any text; alone on a line, for any lines.
 - What kubectl's watch logs when kubectl itself ends it is ignored: it does so in some runs.
@@ -20,6 +21,7 @@ _VOLATILE = (
     (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", r"[0-9a-f-]{36}"),
     (r"-[bcdf0-9][bcdfghjklmnpqrstvwxz0-9]{4,9}-[bcdfghjklmnpqrstvwxz0-9]{5}\b", r"-[a-z0-9]+-[a-z0-9]{5}"),
     (r"\b(\d+h)?(\d+m)?\d+(\.\d+)?\s?(ms|s)\b", r"(\d+h)?(\d+m)?\d*(\.\d+)?\s?(ms|s|m)"),
+    (r"\.py:\d+\b", r"\.py:\d+"),
     (r"\s+", r"\s+"),
 )
 _ANY = re.compile("|".join(f"(?P<v{number}>{pattern})" for number, (pattern, _) in enumerate(_VOLATILE)) + r"|…|\.\.\.")

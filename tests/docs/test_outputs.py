@@ -15,6 +15,7 @@ from tests.docs.outputs import same
         ("pod/web-7d4b9c6f8-x2k9p created", "pod/web-55c8d7b9f4-qq2zl created"),
         ("kubeconfig: /tmp/ostinato-a/x", "kubeconfig: /var/tmp/page/x"),
         ("valid until 2027-02-14 08:12 UTC", "valid until 2028-01-01 23:59 UTC"),
+        ("Feed.run (reflector/feed.py:108)", "Feed.run (reflector/feed.py:1109)"),
         ("a\n...\nz", "a\nb\nc\nz"),
         ("a\n…", "a"),
         ("3 passed in 0.05s", "3 passed in 1.20s"),
@@ -30,6 +31,7 @@ def test_volatile_values_may_differ(shown: str, printed: str) -> None:
     [
         ("deployment.apps/tea   2/2", "deployment.apps/tea   1/2"),
         ("created", "configured"),
+        ("feed.py:108", "fifo.py:108"),
         ("a\nb", "a"),
         ("a", "a\nb"),
         ("a.b", "axb"),
