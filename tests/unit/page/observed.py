@@ -10,6 +10,7 @@ from typing import Any
 from tests.stage.server import started_server
 
 from ostinato.client.client import Client
+from ostinato.client.transport.protocol import Request, Response
 from ostinato.manager import ClientOptions, Manager
 from ostinato.page.answers.cluster_facts import ClusterFacts
 from ostinato.page.answers.node_facts import NodeFacts
@@ -23,18 +24,27 @@ from ostinato.page.reporting.reports import Reports
 from ostinato.page.watching.cluster import Cluster, Scope
 from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
+from ostinato.server.verbs.watch import INTERVAL_HEADER
 from ostinato.world import Simulation
+
+
+class _MergedPods(InProcessTransport):
+    async def request(self, request: Request) -> Response:
+        if request.path == "/api/v1/pods":
+            request = request._replace(headers=[*request.headers, (INTERVAL_HEADER, "0.15; merge=0")])
+        return await super().request(request)
 
 
 class Observed:
     """`client`: of a user. `history`, `facts`, `nodes`, `pods`: of the page."""
 
-    def __init__(self, world: Simulation, server: Server) -> None:
+    def __init__(self, world: Simulation, server: Server, *, merges_pods: bool = False) -> None:
+        """`merges_pods`: the server merges the successive events of Pods, as under load. Defaults to False."""
         self.world = world
         self.server = server
         self.client = Client(InProcessTransport(server), world=world, namespace="default", field_manager="a-user")
         self.history = History(world.clock)
-        self._own = Client(InProcessTransport(server), world=world)
+        self._own = Client((_MergedPods if merges_pods else InProcessTransport)(server), world=world)
         self.cluster = Cluster(self._own, world, self.history.changes, Scope())
         self.facts = ClusterFacts(world.clock, self.cluster)
         self.nodes = NodeFacts(self.cluster)

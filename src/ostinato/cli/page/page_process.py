@@ -22,6 +22,7 @@ from ostinato.server.verbs.watch import INTERVAL_HEADER
 from ostinato.world import World
 from ostinato.world.supervision import supervised
 
+_MERGED: Final = 200  # waiting events of a kind above which those of an object are merged
 _NICENESS: Final = 15  # a thirtieth of the weight of the plane: it must not slow the plane down
 _BATCH: Final = getattr(os, "SCHED_BATCH", None)  # it does not interrupt the plane when events arrive; Linux
 
@@ -37,7 +38,8 @@ class PageProcess:
         self._writes = writes
         self._state = settings.state
         self._identity = identity = identities.PAGE_WRITES if writes else identities.PAGE
-        transport = self._access.connect(Purpose("page", identity=identity), (INTERVAL_HEADER, str(INTERVAL)))
+        interval = (INTERVAL_HEADER, f"{INTERVAL}; merge={_MERGED}")
+        transport = self._access.connect(Purpose("page", identity=identity), interval)
         client = Client(transport, world=world, warn=ignore_warning)
         self._page = Page(
             world,

@@ -7,7 +7,8 @@
 - A run without a cause continues with the run of its key before it: it was requeued, or an operation that it began has
   ended, such as the termination of a container.
 - A run that explains itself (`ctx.explain`) begins the chain: it acted for a reason that no object has.
-- A write that no run reported is a user's, unless its field manager is one of Kubernetes' components.
+- A write that no run reported is a user's, unless its field manager is one of Kubernetes' components. So is the first
+  of several writes that a server has merged, if the run that reported one of them was caused by it.
 - A long chain, such as that of the last Pod of a rollout, is shown without its middle.
 """
 
@@ -21,7 +22,7 @@ from ostinato.controllers.reasons import SCHEDULE, SHARD, STARTUP
 from ostinato.page.facts import Reconcile, Step
 from ostinato.page.history.authors import COMPONENTS
 from ostinato.page.history.causes import causes_of
-from ostinato.page.history.change import Change
+from ostinato.page.history.change import Change, ordinal_of
 from ostinato.page.history.changes import Changes
 from ostinato.page.history.runs import Runs
 
@@ -105,6 +106,9 @@ class _Walk:
             if causes:
                 self._others += causes[1:]
                 return causes[0]
+            if _begins(write, first, self._changes):
+                steps.append(partial(_first, write))
+                return None
             before = None if first.causes or _BEGINS.intersection(first.reasons) else self._runs.before(first)
             if before is None or before.id in self._path:
                 steps.append(_unknown(_why(first, self._changes)))
@@ -139,6 +143,20 @@ def _last(change: Change) -> Step:
         why = f"{write.manager} wrote {change.ref}, and does not report its reasons to this page"
         return Step(type="unknown", why=why, write=write)
     return Step(type="user", who=change.controller or write.manager or "unknown", write=write)
+
+
+def _begins(change: Change, run: Reconcile, changes: Changes) -> bool:
+    """Whether the run was caused by an earlier write that a server has merged to the change that the run made."""
+    return any(
+        change.merges(ordinal_of(each.resource_version))
+        and changes.at_version(each.ref, each.resource_version) is change
+        for each in run.causes
+    )
+
+
+def _first(change: Change) -> Step:
+    """The first of merged writes, which no run reported."""
+    return Step(type="user", who="unknown", write=change.with_diff())
 
 
 def _missing(change: Change, changes: Changes) -> str:

@@ -21,6 +21,7 @@ Json = dict[str, Any]
 Type = Literal["create", "update", "delete"]
 
 OVERHEAD: Final = 700  # approximate bytes of a change beside the two states
+_MAX_DIGITS: Final = 18  # of a resourceVersion
 _DELETION: Final = "deletion requested"
 _GRACE: Final = b'"deletionGracePeriodSeconds":'
 _NO_GRACE: Final = _GRACE + b"0"
@@ -28,14 +29,23 @@ _NODE_NAME: Final = b'"nodeName":"'  # of a Pod only its own node has this name
 
 
 class Change:
-    """`run`, `controller`: the run that made it, once it is known."""
+    """
+    - `run`, `controller`: the run that made it, once it is known.
+    - `ordinal`: the number that the resourceVersion is; 0 if it is none.
+
+    A server that is asked to may merge successive writes of an object (`Ostinato-Watch-Interval`). Such a change has
+    the author of the first of them: who created the object, or requested its deletion.
+    """
 
     __slots__ = (
         "_after",
         "_before",
+        "_claimed",
         "_dictionary",
+        "_is_deleting",
         "_packed",
         "_shown",
+        "_since",
         "at",
         "completes_deletion",
         "controller",
@@ -43,6 +53,7 @@ class Change:
         "is_deletion",
         "key",
         "number",
+        "ordinal",
         "owners",
         "resource_version",
         "run",
@@ -51,7 +62,10 @@ class Change:
         "uid",
     )
 
-    def __init__(self, number: int, at: float, change: Type, before: Entry | None, after: Entry) -> None:
+    def __init__(
+        self, number: int, at: float, change: Type, before: Entry | None, after: Entry, last: Change | None = None
+    ) -> None:
+        """`last`: the change of the object before this one, if it is known. Defaults to None."""
         self.number = number
         self.at = at
         self.type = change
@@ -63,7 +77,20 @@ class Change:
         self.is_deletion = change == "delete" or (
             change == "update" and after.is_being_deleted and before is not None and not before.is_being_deleted
         )
-        self.completes_deletion = change == "delete" and after.is_being_deleted  # which was requested before
+        self._is_deleting = after.is_being_deleted
+        known = last is not None and last.uid == after.uid
+        # Which was requested before, unless that was merged with this change.
+        self.completes_deletion = (
+            change == "delete" and after.is_being_deleted and (not known or last is None or last._is_deleting)
+        )
+        self.ordinal = ordinal_of(after.resource_version)
+        if before is not None:
+            self._since = ordinal_of(before.resource_version)
+        elif change == "create":
+            self._since = 0
+        else:
+            self._since = last.ordinal if last is not None and known else self.ordinal
+        self._claimed = 0  # ordinal of the write that the run reported; 0: unknown
         self.run = ""
         self.controller = ""
         self._before = before
@@ -114,8 +141,17 @@ class Change:
         old, new = ((each or {}).get("metadata") or {} for each in self.states())
         return bool(old.get("deletionGracePeriodSeconds")) and new.get("deletionGracePeriodSeconds") == 0
 
-    def made_by(self, run: str, controller: str) -> None:
-        self.run, self.controller = run, controller
+    def merges(self, ordinal: int) -> bool:
+        """Whether a server may have merged the write with this ordinal with later ones to this change."""
+        return self._since < ordinal < self.ordinal
+
+    def is_known_from(self, ordinal: int) -> bool:
+        """Whether its author is that of the write with this ordinal, or of an earlier one. 0: unknown."""
+        return bool(self.run) and (not ordinal or 0 < self._claimed <= ordinal)
+
+    def made_by(self, run: str, controller: str, ordinal: int = 0) -> None:
+        """`ordinal`: of the write, if it is known."""
+        self.run, self.controller, self._claimed = run, controller, ordinal
 
     def pack(self, dictionary: bytes) -> int:
         """Compress the states; return the number of bytes that this freed."""
@@ -185,6 +221,11 @@ class _Shown(msgspec.Struct, frozen=True):
     author: Author
     summary: str
     content: Content = Content()
+
+
+def ordinal_of(resource_version: str) -> int:
+    """Return the number that a resourceVersion is; 0 if it is none."""
+    return int(resource_version) if resource_version.isdecimal() and len(resource_version) <= _MAX_DIGITS else 0
 
 
 def _size(entry: Entry) -> int:

@@ -4,6 +4,8 @@
 - A run names a write by the resourceVersion that the server assigned. A binding, the removal of the last finalizer and
   some deletions have none in their response: they are matched with the change of that object that is one.
 - A deletion may be two changes: the grace period becomes 0, then the object is removed. Both have the same author.
+- One change may be several writes, which a server has merged. It has the author of the first of them, and is found by
+  the resourceVersion of each.
 - The claim of a run may arrive before the change that it is for, or after it.
 """
 
@@ -18,7 +20,7 @@ import msgspec
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.cache.store.entry import Entry
 from ostinato.page.facts import Ref, gvk_of
-from ostinato.page.history.change import Change, Type
+from ostinato.page.history.change import Change, Type, ordinal_of
 from ostinato.page.reporting.reports import Wrote
 
 MAX_BYTES: Final = 64 << 20
@@ -72,11 +74,12 @@ class Changes:
 
     def add(self, at: float, change: Type, before: Entry | None, after: Entry) -> Change:
         self._number += 1
-        added = Change(self._number, at, change, before, after)
-        where = object_of(added.gvk, added.key)
+        where = object_of(after.collection.info.gvk, after.key)
+        of_object = self._by_object.setdefault(where, [])
+        added = Change(self._number, at, change, before, after, of_object[-1] if of_object else None)
         self._ring.append(added)
         self._by_version[where, added.resource_version] = added
-        self._by_object.setdefault(where, []).append(added)
+        of_object.append(added)
         self.size += added.size
         claims = self._claims.get(where)
         if claims is not None:
@@ -90,16 +93,22 @@ class Changes:
     def claim(self, at: float, wrote: Wrote) -> None:
         """Record that a run made a write."""
         where = gvk_of(wrote.api_version, wrote.kind).group, wrote.kind, wrote.namespace, wrote.name
-        found = self._claimed(at, where, wrote)
-        if found is not None:
+        version = wrote.resource_version
+        found = self._at(where, version, wrote.uid) if version else self._unclaimed(at, where, wrote)
+        if found is None:
+            self._keep(at, where, wrote)
+        # A change that was seen before the write was sent is another's: the write changed nothing.
+        elif not version or found.at >= wrote.at - _REQUEST_SECONDS:
             self._attribute(found, where, wrote)
-        elif not wrote.resource_version or (where, wrote.resource_version) not in self._by_version:
-            claims = self._claims.setdefault(where, [])
-            claims.append(_Claim(at, wrote))
-            if len(claims) > _MAX_CLAIMS_OF_OBJECT:  # of a kind that is not watched
-                del claims[0]
-            if len(self._claims) > _MAX_CLAIMS:
-                del self._claims[next(iter(self._claims))]
+
+    def _keep(self, at: float, where: Object, wrote: Wrote) -> None:
+        """Keep a claim until its change is seen."""
+        claims = self._claims.setdefault(where, [])
+        claims.append(_Claim(at, wrote))
+        if len(claims) > _MAX_CLAIMS_OF_OBJECT:  # of a kind that is not watched
+            del claims[0]
+        if len(self._claims) > _MAX_CLAIMS:
+            del self._claims[next(iter(self._claims))]
 
     def deleting(self, uid: str, who: str) -> None:
         """Record that someone deletes an object, before the request is sent: a deletion does not tell its author."""
@@ -107,12 +116,23 @@ class Changes:
             del self._deleting[next(iter(self._deleting))]
         self._deleting[uid] = who
 
-    def _claimed(self, at: float, where: Object, wrote: Wrote) -> Change | None:
-        """Return the change that a run claims, if it has been seen."""
-        if wrote.resource_version:
-            found = self._by_version.get((where, wrote.resource_version))
-            # A change that was seen before the write was sent is another's: the write changed nothing.
-            return None if found is None or found.run or found.at < wrote.at - _REQUEST_SECONDS else found
+    def _at(self, where: Object, version: str, uid: str = "") -> Change | None:
+        """Return the change that gave an object this resourceVersion, or that merges the one that did."""
+        found = self._by_version.get((where, version))
+        if found is not None or not self._ring:
+            return found
+        ordinal = ordinal_of(version)
+        if ordinal <= self._ring[0].ordinal:  # from before all changes, perhaps of another object of this name
+            return None
+        for change in reversed(self._by_object.get(where, ())):
+            if change.merges(ordinal):
+                return change if uid in ("", change.uid) else None
+            if change.ordinal < ordinal:
+                break
+        return None
+
+    def _unclaimed(self, at: float, where: Object, wrote: Wrote) -> Change | None:
+        """Return the change that may be the removal or binding that a run reported."""
         for change in reversed(self._by_object.get(where, ())):
             if change.at < at - _CLAIM_SECONDS:
                 return None
@@ -123,19 +143,20 @@ class Changes:
     def _meet(self, change: Change, where: Object, claims: list[_Claim]) -> None:
         """Find the claim for a new change."""
         claims[:] = [each for each in claims if each.at >= change.at - _CLAIM_SECONDS]
-        for claim in claims:
-            wrote = claim.wrote
-            if wrote.resource_version == change.resource_version or (
-                not wrote.resource_version and _fits(change, wrote)
-            ):
-                self._attribute(change, where, wrote)
-                claims.remove(claim)
-                break
+        fitting = [each for each in claims if _may_claim(each.wrote, change)]
+        if fitting:
+            first = min(fitting, key=_order)
+            self._attribute(change, where, first.wrote)
+            met = {id(each) for each in fitting if each is first or each.wrote.resource_version}
+            claims[:] = [each for each in claims if id(each) not in met]
         if not claims:
             del self._claims[where]
 
     def _attribute(self, change: Change, where: Object, wrote: Wrote) -> None:
-        change.made_by(wrote.run, wrote.controller)
+        ordinal = ordinal_of(wrote.resource_version)
+        if change.is_known_from(ordinal):
+            return
+        change.made_by(wrote.run, wrote.controller, ordinal)
         if change.type != "delete":
             return
         for before in reversed(self._by_object[where]):
@@ -218,8 +239,8 @@ class Changes:
         return self._ring[at] if 0 <= at < len(self._ring) else None
 
     def at_version(self, ref: Ref, resource_version: str) -> Change | None:
-        """Return the change that gave an object this resourceVersion."""
-        return self._by_version.get((object_of(ref.gvk, ref.key), resource_version))
+        """Return the change that gave an object this resourceVersion, or that merges the one that did."""
+        return self._at(object_of(ref.gvk, ref.key), resource_version)
 
     def of_object(self, ref: Ref) -> list[Change]:
         """Return the changes of an object, oldest first; of one uid, if the reference has it."""
@@ -232,6 +253,22 @@ class Changes:
 
 def object_of(gvk: GroupVersionKind, key: NamespacedName) -> Object:
     return gvk.group, gvk.kind, key.namespace, key.name
+
+
+def _may_claim(wrote: Wrote, change: Change) -> bool:
+    if not wrote.resource_version:
+        return _fits(change, wrote)
+    return wrote.resource_version == change.resource_version or _is_merged(wrote, change)
+
+
+def _is_merged(wrote: Wrote, change: Change) -> bool:
+    return wrote.uid in ("", change.uid) and change.merges(ordinal_of(wrote.resource_version))
+
+
+def _order(claim: _Claim) -> tuple[bool, int]:
+    """Sort claims by resourceVersion; those without one last."""
+    version = claim.wrote.resource_version
+    return not version, ordinal_of(version)
 
 
 def _fits(change: Change, wrote: Wrote) -> bool:

@@ -74,6 +74,11 @@ class Subscription:
         if self._wakeup is not None and not self._wakeup.done():
             self._wakeup.set_result(None)
 
+    @property
+    def waiting(self) -> int:
+        """The number of events to take."""
+        return len(self._events)
+
     def take(self) -> list[Event]:
         """The events since the last call, without waiting."""
         events, self._events = self._events, []

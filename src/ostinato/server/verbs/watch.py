@@ -8,11 +8,13 @@
   minute, and shortly before the watch ends.
 - A watch ends with its timeout, when its client is too slow, and when its resource is removed.
 - A client that sends `Ostinato-Watch-Interval: SECONDS` receives the events of so many seconds together, which costs
-  the server less than single events do.
+  the server less than single events do. With `SECONDS; merge=N`, while more than N events wait, it receives them twice
+  a second, and the successive events of an object as one.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from itertools import compress
@@ -35,6 +37,8 @@ BOOKMARK_EVERY = 60.0
 BOOKMARK_BEFORE_END = 2.0
 INTERVAL_HEADER = "ostinato-watch-interval"
 _LONGEST_INTERVAL = 1.0  # seconds
+_MERGED_INTERVAL = 0.5  # seconds, while events are merged
+_INTERVAL = re.compile(r"([0-9]{1,4}(?:\.[0-9]{0,9})?)(?:; *merge=([0-9]{1,9}))?")
 _CHUNK = 1024 * 1024  # bytes of initial events per chunk
 _PIECE = 64 * 1024  # bytes of later events per chunk: the allocator reuses memory of this size
 
@@ -61,7 +65,7 @@ async def watch(context: Context) -> Stream:
         if context.resource.conversion is not None:  # fail early if objects cannot be converted
             await context.resource.conversion.entries(context.collection.select(selection.prefix))
         chunks = live = _Watch(context, options, selection, writer, start, interval)
-        forward = None if interval else live.forward
+        forward = None if interval.seconds else live.forward
     except Timeout as error:
         chunks = _refused(writer, error)
     except Compacted as error:
@@ -77,14 +81,26 @@ def _start(text: str) -> int:
         raise Unknown.of(str(error)) from error
 
 
-def _interval(text: str) -> float:
-    try:
-        seconds = float(text or 0)
-    except ValueError:
-        seconds = -1.0
-    if not 0.0 <= seconds <= _LONGEST_INTERVAL:
-        raise BadRequest.of(f"Ostinato-Watch-Interval: {text!r} is not a number of seconds from 0 to 1")
-    return seconds
+class Interval(NamedTuple):
+    """How events are sent together.
+
+    - `seconds`: of the events of one piece; 0: each is sent at once.
+    - `merge`: the number of waiting events above which those of an object are merged; None: they never are.
+    """
+
+    seconds: float = 0.0
+    merge: int | None = None
+
+
+def _interval(text: str) -> Interval:
+    if not text:
+        return Interval()
+    found = _INTERVAL.fullmatch(text.strip())
+    if found is None or float(found[1]) > _LONGEST_INTERVAL:
+        raise BadRequest.of(
+            f"Ostinato-Watch-Interval: {text!r} is not a number of seconds from 0 to 1, with or without `; merge=N`"
+        )
+    return Interval(float(found[1]), None if found[2] is None else int(found[2]))
 
 
 async def _refused(writer: WatchWriter, error: APIError) -> AsyncIterator[bytes]:
@@ -101,7 +117,7 @@ class _Watch(AsyncIterator[bytes]):
         selection: Selection,
         writer: WatchWriter,
         start: int,
-        interval: float,
+        interval: Interval,
     ) -> None:
         self._index = context.index
         self._turns = context.lane.turns
@@ -113,6 +129,7 @@ class _Watch(AsyncIterator[bytes]):
         self._interval = interval
         self._conversion = context.resource.conversion
         self._kind_of: Callable[[Event], str] = _kind_of if selection.everything else self._selected_kind_of
+        self._merge = interval.merge if selection.everything and self._conversion is None else None
         lasts = options.timeout_seconds or SHORTEST * (1.0 + context.world.rng.random())
         self._ends = self._clock.monotonic() + lasts
         self._seen = 0  # resourceVersion up to which all events have been sent or skipped
@@ -211,8 +228,8 @@ class _Watch(AsyncIterator[bytes]):
         try:
             while True:
                 interrupted = await subscription.wait()
-                if self._interval and not subscription.closed:
-                    await clock.sleep(self._interval)
+                if self._interval.seconds and not subscription.closed:
+                    await self._collect(subscription)
                 events = [event for event in subscription.take() if event.version > begun]
                 lines = self._lines(events if self._conversion is None else await self._conversion.events(events))
                 ended = subscription.closed or (interrupted and due >= self._ends)
@@ -229,6 +246,13 @@ class _Watch(AsyncIterator[bytes]):
         finally:
             timer.cancel()
 
+    async def _collect(self, subscription: Subscription) -> None:
+        """Let the events of the interval come in; of a longer one, if they are so many that they are merged."""
+        seconds, merge = self._interval.seconds, self._merge
+        await self._clock.sleep(seconds)
+        if merge is not None and subscription.waiting > merge and seconds < _MERGED_INTERVAL:
+            await self._clock.sleep(_MERGED_INTERVAL - seconds)
+
     def _next_bookmark(self, now: float) -> float:
         """The time of the next bookmark, or of the end."""
         if not self._options.bookmarks:
@@ -238,6 +262,8 @@ class _Watch(AsyncIterator[bytes]):
 
     def _lines(self, events: list[Event]) -> list[bytes]:
         write, kind_of = self._writer.event, self._kind_of
+        if self._merge is not None and len(events) > self._merge:
+            return [write(_kind_between(before, event.entry), event) for before, event in _merged(events)]
         return [write(kind, event) for event in events if (kind := kind_of(event))]
 
     def _selected_kind_of(self, event: Event) -> str:
@@ -275,6 +301,26 @@ class _First(NamedTuple):
 
 def _kind_of(event: Event) -> str:
     """The event type for a watch without selectors."""
-    if event.entry is None:
+    return _kind_between(event.previous, event.entry)
+
+
+def _kind_between(before: Entry | None, after: Entry | None) -> str:
+    if after is None:
         return "DELETED"
-    return "ADDED" if event.previous is None else "MODIFIED"
+    return "ADDED" if before is None else "MODIFIED"
+
+
+def _merged(events: list[Event]) -> list[tuple[Entry | None, Event]]:
+    """Of each object the last event, with the entry before the first; in the order of the last events.
+
+    A deletion is the last event of an object: what follows is another one of the same name.
+    """
+    found: dict[str, tuple[Entry | None, Event]] = {}
+    ended: list[tuple[Entry | None, Event]] = []
+    for event in events:
+        first, last = found.pop(event.key, (event.previous, event))
+        if last.entry is None and last is not event:
+            ended.append((first, last))
+            first = event.previous
+        found[event.key] = first, event
+    return sorted((*ended, *found.values()), key=lambda each: each[1].version)

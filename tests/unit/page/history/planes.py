@@ -167,13 +167,21 @@ class ObservedPlane(Observed):
         """Why its deletion was requested."""
         return self._why(pod, lambda change: change.is_deletion and change.type == "update")
 
+    def request(self, pod: str) -> Explained:
+        """Why its deletion was requested, perhaps in one change with its removal."""
+        first = next(each for each in self.changes_of(pod) if each.is_deletion)
+        return self._why(pod, lambda change: change is first)
+
     def removal(self, pod: str) -> Explained:
         """Why it is gone."""
         return self._why(pod, lambda change: change.type == "delete")
 
+    def changes_of(self, pod: str) -> list[Change]:
+        return self.history.changes.of_object(Ref("v1", "Pod", "default", pod))
+
     def _why(self, pod: str, wanted: Callable[[Change], bool]) -> Explained:
         history = self.history
-        (change,) = filter(wanted, history.changes.of_object(Ref("v1", "Pod", "default", pod)))
+        (change,) = filter(wanted, self.changes_of(pod))
         return Explained(*chain(change, history.changes, history.runs))
 
 
@@ -189,12 +197,12 @@ def deployment(replicas: int = 3, image: str = "web:1", **spec: Any) -> dict[str
     }
 
 
-def on_plane(test: Callable[[ObservedPlane], Awaitable[Any]], seed: int = 1) -> None:
+def on_plane(test: Callable[[ObservedPlane], Awaitable[Any]], seed: int = 1, *, merges_pods: bool = False) -> None:
     """Run a test in virtual time."""
 
     async def main(world: Simulation) -> None:
         async with started_server(world) as server:
-            plane = ObservedPlane(world, server)
+            plane = ObservedPlane(world, server, merges_pods=merges_pods)
             await plane.begin()
             try:
                 await test(plane)

@@ -104,6 +104,50 @@ def test_a_deletion_whose_response_is_a_status_is_matched_with_the_removal() -> 
     assert (requested.run, removed.run) == ("", "run-1")
 
 
+@pytest.mark.parametrize("order", [*permutations(range(3))])
+def test_merged_writes_have_the_author_of_the_first(order: tuple[int, ...]) -> None:
+    changes = Changes()
+    changes.add(99.0, "create", None, entry(instance("Pod", "other", 1)))
+    found: list[Change] = []
+    steps = [
+        lambda: found.append(changes.add(100.0, "create", None, entry(instance("Pod", "a", 5)))),
+        lambda: changes.claim(100.1, claim(3, "of-replicaset")),
+        lambda: changes.claim(100.1, claim(5, "of-kubelet")),
+    ]
+    for each in order:
+        steps[each]()
+    (created,) = found
+    assert created.run == "of-replicaset"
+    assert changes.unmatched == 0
+    assert [changes.at_version(POD, version) for version in ("1", "3", "4", "5", "6")] == [None, *[created] * 3, None]
+
+
+def test_a_merged_change_has_only_writes_between_its_states() -> None:
+    changes = Changes()
+    changes.add(99.0, "create", None, entry(instance("Pod", "other", 1)))
+    first = changes.add(100.0, "update", entry(instance("Pod", "a", 3)), entry(instance("Pod", "a", 6)))
+    second = changes.add(100.1, "update", entry(instance("Pod", "a", 6)), entry(instance("Pod", "a", 9)))
+    changes.claim(100.2, claim(7, "run-2"))
+    changes.claim(100.2, claim(3, "before-the-page"))
+    changes.claim(100.2, claim(4, "of-another", Ref("v1", "Pod", "default", "a", "another")))
+    assert (first.run, second.run) == ("", "run-2")
+    assert changes.at_version(POD, "3") is None
+    assert changes.at_version(POD, "5") is first
+
+
+def test_a_removal_with_which_its_request_was_merged_completes_no_earlier_one() -> None:
+    deleting = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    for is_merged in (False, True):
+        changes = Changes()
+        updated(changes, 2)
+        if not is_merged:
+            updated(changes, 3, metadata=deleting)
+        changes.claim(100.1, claim(3, "of-replicaset"))
+        removed = changes.add(101.0, "delete", None, entry(instance("Pod", "a", 5, metadata=deleting)))
+        assert removed.completes_deletion is not is_merged
+        assert removed.run == ("of-replicaset" if is_merged else "")
+
+
 def test_writes_to_a_kind_that_is_not_watched_are_forgotten() -> None:
     changes = Changes()
     for version in range(10_000):

@@ -38,6 +38,22 @@ def test_a_rollout_replaces_pods_because_of_the_edit(spec: dict[str, Any]) -> No
     on_plane(test)
 
 
+@pytest.mark.parametrize("spec", [{}, SURGE, RECREATE], ids=["RollingUpdate", "surge", "Recreate"])
+def test_the_reason_is_known_although_the_writes_of_pods_were_merged(spec: dict[str, Any]) -> None:
+    async def test(plane: ObservedPlane) -> None:
+        old = await plane.deploy(4, **spec)
+        await plane.client.apply(deployment(4, "web:2", **spec), field_manager="bob", force=True)
+        new = await plane.ready(4, frozenset(pod.metadata.name for pod in old))
+        created = [plane.creation(pod.metadata.name) for pod in new]
+        for why in created:  # the first state that was seen is that of a bound Pod
+            assert "spec.nodeName" in [each.path for each in why.steps[0].write.diff]
+        for why in created + [plane.request(pod.metadata.name) for pod in old]:
+            assert origin(why) == ("user", "bob", "Deployment default/web"), str(why)
+            assert why.steps[0].write.author == "replicaset-controller", str(why)
+
+    on_plane(test, merges_pods=True)
+
+
 def test_the_chain_of_a_long_rollout_reaches_the_edit_and_leaves_out_its_middle() -> None:
     async def test(plane: ObservedPlane) -> None:
         old = await plane.deploy(8, **ONE_BY_ONE)
@@ -51,7 +67,8 @@ def test_the_chain_of_a_long_rollout_reaches_the_edit_and_leaves_out_its_middle(
     on_plane(test)
 
 
-def test_a_deleted_pod_is_replaced_because_of_its_deletion_whatever_else_happens() -> None:
+@pytest.mark.parametrize("merges_pods", [False, True])
+def test_a_deleted_pod_is_replaced_because_of_its_deletion_whatever_else_happens(*, merges_pods: bool) -> None:
     """Other Pods change their status, and the ReplicaSet is annotated, at the same time. Repeated: it is no race."""
     for seed in range(SEEDS):
 
@@ -65,10 +82,10 @@ def test_a_deleted_pod_is_replaced_because_of_its_deletion_whatever_else_happens
             (new,) = {pod.metadata.name for pod in after} - {pod.metadata.name for pod in before}
             why = plane.creation(new)
             assert origin(why) == ("user", "unknown", f"Pod default/{victim}"), f"seed {seed}\n{why}"
-            assert origin(plane.deletion(victim)) == ("user", "unknown", f"Pod default/{victim}"), f"seed {seed}"
+            assert origin(plane.request(victim)) == ("user", "unknown", f"Pod default/{victim}"), f"seed {seed}"
             assert origin(plane.removal(victim)) == ("user", "unknown", f"Pod default/{victim}"), f"seed {seed}"
 
-        on_plane(test, seed)
+        on_plane(test, seed, merges_pods=merges_pods)
 
 
 def test_pods_of_a_failed_node_are_replaced_because_it_sends_no_heartbeats() -> None:

@@ -325,8 +325,50 @@ async def test_a_watch_with_an_interval_gets_the_events_of_that_time_in_one_piec
 
 
 @asking
+async def test_many_events_of_an_interval_are_merged_by_object(api: Api) -> None:
+    changed = await config_map(api, "changed")
+    deleted = await config_map(api, "deleted")
+    start = version(deleted)
+    path = f"{CONFIG_MAPS}?watch=1&resourceVersion={start}"
+    few = await watch(api, path, **{"ostinato-watch-interval": "0.1; merge=9"})
+    many = await watch(api, path, **{"ostinato-watch-interval": "0.1; merge=5"})
+    for text in ("1", "2"):
+        await api.put(f"{CONFIG_MAPS}/changed", {**changed, "metadata": {"name": "changed"}, "data": {"text": text}})
+    created = await config_map(api, "created")
+    await api.put(f"{CONFIG_MAPS}/created", {**created, "data": {"text": "3"}})
+    await api.delete(f"{CONFIG_MAPS}/deleted")
+    await config_map(api, "short")
+    await api.delete(f"{CONFIG_MAPS}/short")
+    await config_map(api, "deleted")
+    every = [
+        ("MODIFIED", "changed"),
+        ("MODIFIED", "changed"),
+        ("ADDED", "created"),
+        ("MODIFIED", "created"),
+        ("DELETED", "deleted"),
+        ("ADDED", "short"),
+        ("DELETED", "short"),
+        ("ADDED", "deleted"),
+    ]
+    assert told(await few.take(8)) == every
+    events = await many.take(5)
+    assert told(events) == [
+        ("MODIFIED", "changed"),
+        ("ADDED", "created"),
+        ("DELETED", "deleted"),
+        ("DELETED", "short"),
+        ("ADDED", "deleted"),
+    ]
+    assert [each["object"].get("data", {}).get("text") for each in events[:2]] == ["2", "3"]
+    versions = [int(each["object"]["metadata"]["resourceVersion"]) for each in events]
+    assert versions == sorted(versions)
+    await few.close()
+    await many.close()
+
+
+@asking
 async def test_the_interval_of_a_watch_is_checked(api: Api) -> None:
-    for text in ("2", "-1", "nan", "soon"):
+    for text in ("2", "-1", "nan", "soon", "1e-1", "0.5; merge=", "0.5; merge=-1", "0.5; other=1"):
         answer = await refused(api, f"{CONFIG_MAPS}?watch=1", **{"ostinato-watch-interval": text})
         assert answer.code == 400
         assert "Ostinato-Watch-Interval" in answer.body["message"]
