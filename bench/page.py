@@ -4,8 +4,10 @@
 
 - `ostinato up` with simulated nodes. The open page is a client in its own process that reads the stream, and asks for
   objects and nodes every ten seconds, as the front end does.
+- Both begin after the same time at rest; which comes first alternates from round to round.
 - Prints seconds until all Pods are available and until all are deleted, the ratio of both and that of the plane's own
-  processor time, processor time and memory of the page's process under load, and its per cent of a core at rest.
+  processor time, processor time and memory of the page's process under load, and its per cent of a core at rest; at the
+  end, the ratio of the medians.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import asyncio
 import contextlib
 import multiprocessing
 import os
+import statistics
 import tempfile
 import time
 from pathlib import Path
@@ -31,6 +34,7 @@ from ostinato.page.page import SOCKET
 from ostinato.world import World
 
 _EVERY = 10.0  # seconds between two reads of the objects
+_COUNTED = 0.1  # seconds between two counts of Pods: the steps take a few seconds
 
 
 class Cost(msgspec.Struct):
@@ -74,41 +78,47 @@ def read_page(socket: Path, received: multiprocessing.sharedctypes.Synchronized[
         asyncio.run(both())
 
 
-async def _with_page(client: Client, pids: list[int], load: Load, socket: Path) -> tuple[Measured, Cost]:
-    page = _page_process(pids)
+async def _measured(client: Client, pids: list[int], load: Load, socket: Path | None) -> tuple[Measured, Cost | None]:
+    """Measure with an open page at the socket, or without any."""
     await plane.join(client, load.nodes)
     await asyncio.sleep(plane.SETTLING)
     received = multiprocessing.Value("q", 0)
-    browser = multiprocessing.Process(target=read_page, args=(socket, received), daemon=True)
-    browser.start()
-    try:
+    with contextlib.ExitStack() as stack:
+        page = None
+        if socket is not None:
+            page = _page_process(pids)
+            browser = multiprocessing.Process(target=read_page, args=(socket, received), daemon=True)
+            browser.start()
+            stack.callback(browser.join)
+            stack.callback(browser.terminate)
         await asyncio.sleep(2.0)
-        before, began = page.cpu(), time.monotonic()
+        before, began = page.cpu() if page else 0.0, time.monotonic()
         await asyncio.sleep(plane.REST)
-        rest = (page.cpu() - before) / (time.monotonic() - began) * 100
-        before = page.cpu()
-        measured = await plane.measure(client, "with the page", pids, load, rests=False)
-        return measured, Cost(rest, page.cpu() - before, page.memory("VmHWM"), received.value)
-    finally:
-        browser.terminate()
-        browser.join()
+        now = page.cpu() if page else 0.0
+        rest = (now - before) / (time.monotonic() - began) * 100
+        name = "without" if page is None else "with the page"
+        measured = await plane.measure(client, name, pids, load, rests=False, every=_COUNTED)
+        cost = None if page is None else Cost(rest, page.cpu() - now, page.memory("VmHWM"), received.value)
+    return measured, cost
 
 
-def with_page(load: Load) -> tuple[Measured, Cost]:
-    async def connected(pids: list[int], kubeconfig: Path) -> tuple[Measured, Cost]:
+def measure(load: Load, *, paged: bool) -> tuple[Measured, Cost | None]:
+    """Start a control plane, with an open page or without one, and measure it."""
+
+    async def connected(pids: list[int], kubeconfig: Path) -> tuple[Measured, Cost | None]:
         async with Client.connect(Config.load(path=kubeconfig)) as client:
-            return await _with_page(client, pids, load, kubeconfig.parent / SOCKET)
+            return await _measured(client, pids, load, kubeconfig.parent / SOCKET if paged else None)
 
     with (
         tempfile.TemporaryDirectory() as temporary,
-        plane.ours(load.nodes, Path(temporary), "--page", "127.0.0.1:0") as started,
+        plane.ours(load.nodes, Path(temporary), *(["--page", "127.0.0.1:0"] if paged else [])) as started,
     ):
         return asyncio.run(connected(*started))
 
 
 def _print(name: str, each: Measured) -> None:
     print(
-        f"{name:<14} available {each.available.seconds:6.1f} s, deleted {each.deleted.seconds:6.1f} s, "
+        f"{name:<14} available {each.available.seconds:6.2f} s, deleted {each.deleted.seconds:6.2f} s, "
         f"CPU {each.available.cpu + each.deleted.cpu:6.1f} s, memory {each.memory:6.0f} MB",
         flush=True,
     )
@@ -123,20 +133,27 @@ def main() -> None:
     options = parser.parse_args()
     load = Load(options.nodes, options.deployments, options.replicas)
     print(f"{load.pods} Pods on {load.nodes} nodes, {os.cpu_count()} cores", flush=True)
-    for _ in range(options.rounds):
-        without = plane.run(plane.OURS, load, rests=False)
-        _print("without", without)
-        paged, cost = with_page(load)
-        _print("with the page", paged)
-        before = without.available.seconds + without.deleted.seconds
-        ratio = (paged.available.seconds + paged.deleted.seconds) / before
+    seconds: dict[bool, list[float]] = {False: [], True: []}
+    for number in range(options.rounds):
+        found = {paged: measure(load, paged=paged) for paged in (number % 2 == 1, number % 2 == 0)}
+        (without, _), (paged, cost) = found[False], found[True]
+        for has_page, each in ((False, without), (True, paged)):
+            _print(each.contender, each)
+            seconds[has_page].append(_seconds(each))
+        assert cost is not None
         cpu = (paged.available.cpu + paged.deleted.cpu - cost.cpu) / (without.available.cpu + without.deleted.cpu)
         print(
-            f"ratio {ratio:.3f} of seconds, {cpu:.3f} of CPU without the page's process; page: {cost.rest:.1f} % of a "
-            f"core at rest, {cost.cpu:.1f} s of CPU under load, {cost.memory:.0f} MB at most, "
-            f"{cost.streamed / 1e6:.1f} MB streamed",
+            f"ratio {_seconds(paged) / _seconds(without):.3f} of seconds, {cpu:.3f} of CPU without the page's process; "
+            f"page: {cost.rest:.1f} % of a core at rest, {cost.cpu:.1f} s of CPU under load, {cost.memory:.0f} MB at "
+            f"most, {cost.streamed / 1e6:.1f} MB streamed",
             flush=True,
         )
+    ratio = statistics.median(seconds[True]) / statistics.median(seconds[False])
+    print(f"ratio of the medians of {options.rounds} rounds: {ratio:.3f} of seconds")
+
+
+def _seconds(each: Measured) -> float:
+    return each.available.seconds + each.deleted.seconds
 
 
 if __name__ == "__main__":

@@ -169,8 +169,8 @@ async def count_ready(client: Client) -> int:
     return sum(map(is_ready, await client.list(Node)))
 
 
-async def until(count: Callable[[], Awaitable[int]], wanted: int, cap: float) -> int:
-    """Wait for a count, at most this long; return the last one."""
+async def until(count: Callable[[], Awaitable[int]], wanted: int, cap: float, every: float = _EVERY) -> int:
+    """Wait for a count, at most this long; return the last one. `every`: seconds between two counts."""
     began = time.monotonic()
     while True:
         found = await count()
@@ -179,7 +179,7 @@ async def until(count: Callable[[], Awaitable[int]], wanted: int, cap: float) ->
             sys.stderr.write(f"\r{took:6.1f} s  {found} of {wanted}      ")
         if found == wanted or took > cap:
             return found
-        await asyncio.sleep(_EVERY)
+        await asyncio.sleep(every)
 
 
 async def join(client: Client, nodes: int) -> float:
@@ -192,9 +192,16 @@ async def join(client: Client, nodes: int) -> float:
 
 
 async def measure(
-    client: Client, name: str, pids: list[int], load: Load, *, cap: float = _PATIENCE, rests: bool = True
+    client: Client,
+    name: str,
+    pids: list[int],
+    load: Load,
+    *,
+    cap: float = _PATIENCE,
+    rests: bool = True,
+    every: float = _EVERY,
 ) -> Measured:
-    """Measure both steps. `rests`: and the nodes at rest, before them."""
+    """Measure both steps. `rests`: and the nodes at rest, before them. `every`: seconds between two counts of Pods."""
     usage = Processes(pids)
     joined = await join(client, load.nodes)
     rest = await at_rest(usage) if rests else None
@@ -202,7 +209,7 @@ async def measure(
     async def step(act: Awaitable[None], count: Callable[[], Awaitable[int]], wanted: int) -> Step:
         cpu, programs, began = usage.cpu(), usage.cpu_by_program(), time.monotonic()
         await act
-        reached = await until(count, wanted, cap)
+        reached = await until(count, wanted, cap, every)
         seconds, after = time.monotonic() - began, usage.cpu_by_program()
         used = {name: spent - programs.get(name, 0.0) for name, spent in after.items()}
         return Step(seconds=seconds, reached=reached, cpu=usage.cpu() - cpu, programs=used)
