@@ -186,8 +186,11 @@ def _chosen(runs: list[Ran]) -> list[Ran]:
 
 
 def _counts(changes: Sequence[Change], history: History) -> list[Count]:
-    counted = Counter((history.graph.author(each.controller), kind_node(each.gvk)) for each in changes)
-    return [Count(source, target, n) for (source, target), n in counted.items()]
+    counted = Counter([(each.controller, each.gvk) for each in changes])
+    edges = Counter[tuple[str, str]]()
+    for (controller, gvk), n in counted.items():
+        edges[history.graph.author(controller), kind_node(gvk)] += n
+    return [Count(source, target, n) for (source, target), n in edges.items()]
 
 
 def _event(batch: Batch) -> bytes:

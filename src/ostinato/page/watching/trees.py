@@ -91,11 +91,13 @@ class Owners:
         if wanted.root:
             found = self._entries.get(wanted.root)
             return ([], 0) if found is None else ([self.topmost(found)], 1)
-        inside = [each for each in self._entries.values() if wanted.namespace in ("", each.key.namespace)]
-        matches = inside if wanted.selects_all else [each for each in inside if wanted.matches(each)]
-        kept = {self.topmost(each).uid for each in matches}
-        roots = [each for each in self.roots if each.uid in kept]
-        return sorted(roots, key=lambda each: (each.uid not in self._children, _order(each))), len(matches)
+        roots, total = self.roots, len(self._entries)
+        if wanted.namespace or not wanted.selects_all:
+            inside = [each for each in self._entries.values() if wanted.namespace in ("", each.key.namespace)]
+            matches = inside if wanted.selects_all else [each for each in inside if wanted.matches(each)]
+            kept = {self.topmost(each).uid for each in matches}
+            roots, total = [each for each in roots if each.uid in kept], len(matches)
+        return sorted(roots, key=lambda each: (each.uid not in self._children, _order(each))), total
 
 
 class Trees:
