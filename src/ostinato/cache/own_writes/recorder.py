@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Final
@@ -61,9 +62,12 @@ class OwnDeletion(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def of(cls, gvk: GroupVersionKind, key: NamespacedName, uid: str, response: bytes) -> OwnDeletion:
+        usual = _usual_object(response)
+        if usual is not None:
+            return cls(gvk, key, uid or usual[1].decode(), usual[2].decode())
         try:
             found = _decode_deletion(response)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeDecodeError):
             return cls(gvk, key, uid)
         if found.kind == "Status":
             return cls(gvk, key, uid or found.details.uid)
@@ -84,6 +88,15 @@ class _Deletion(msgspec.Struct, gc=False):
 
 
 _decode_deletion = msgspec.json.Decoder(_Deletion).decode
+
+# An object as API servers write it: kind and apiVersion, then metadata, which begins with these fields. Found without
+# decoding the rest. A Status, other orders, and texts with escapes or beyond ASCII are left to the decoder.
+_TYPE: Final = rb'"(?:kind":"(?!Status")|apiVersion":")[^"\\]*",'
+_NAMES: Final = rb'(?:"(?:name|generateName|namespace|selfLink)":"[^"\\]*",)*'
+_TEXT: Final = rb'"([!#-\[\]-~]*)"'
+_usual_object = re.compile(
+    rb"\{(?:" + _TYPE + rb'){2}"metadata":\{' + _NAMES + rb'"uid":' + _TEXT + rb',"resourceVersion":' + _TEXT + rb"[,}]"
+).match
 
 
 OnWrite = Callable[[OwnWrite], object]
