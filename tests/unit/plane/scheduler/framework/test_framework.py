@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.unit.plane.scheduler.fixture import Json, SchedulerFixture, node, pod
 
 from ostinato.plane.scheduler import WeightedPlugin, filter_by
-from ostinato.plane.scheduler.framework.runtime import FitError, _feasible_nodes_to_find
+from ostinato.plane.scheduler.framework.runtime import FitError, _feasible_nodes_to_find, _largest
 
 
 @pytest.mark.parametrize(
@@ -147,3 +147,11 @@ def test_cached_results_equal_fresh_results(steps: list[Step]) -> None:
             for info in each.pods.values():
                 fresh.snapshot.put_pod(info)
         assert fresh.reasons(given_pod) == fixture.reasons(given_pod)
+
+
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=60), st.integers(1, 9))
+def test_the_largest_totals_are_those_that_a_sort_finds_first(totals: list[int], count: int) -> None:
+    ties = [at for at, total in enumerate(totals) if total == max(totals)]
+    if len(ties) < count:
+        wanted = sorted(range(len(totals)), key=lambda at: -totals[at])[:count]
+        assert _largest(totals, ties, count) == wanted
