@@ -164,7 +164,9 @@ def _metadata(instance: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(instance: dict[str, Any], field: str) -> str:
-    return _typed(_metadata(instance).get(field), str) or ""
+    metadata = instance.get("metadata")  # not by `_metadata`: each write and event comes here
+    found = metadata.get(field) if isinstance(metadata, dict) else None
+    return found if isinstance(found, str) else ""
 
 
 def _mapping(instance: dict[str, Any], field: str) -> dict[str, str]:

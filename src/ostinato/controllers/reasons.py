@@ -35,7 +35,7 @@ def resynced(kind: str) -> str:
     return f"{kind}{_RESYNCED}"
 
 
-class Cause(msgspec.Struct, frozen=True, gc=False):
+class Cause(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The state of an object whose event enqueued a key."""
 
     gvk: GroupVersionKind
@@ -43,7 +43,7 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     resource_version: str
 
 
-class Why(msgspec.Struct, frozen=True):
+class Why(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The reasons of one run.
 
     - `causes`: the events. None if there were reasons other than events, or too many events.

@@ -144,8 +144,9 @@ class Worker:
             if self._logger.isEnabledFor(logging.DEBUG):
                 self._log_finished(key, why, seconds, result, verdict)
             self._detect_hot_loop(reconcile, changes)
-            writes.on_write = None if own_events is None else partial(own_events.wrote, key)
-            if self._observer is not None:
+            if self._observer is None:
+                writes.on_write = None if own_events is None else partial(own_events.wrote, key)
+            else:
                 writes.on_write = self._watch_report(self._observer, reconcile, own_events)
                 self._observer.finished(reconcile, _run_outcome(verdict, outcome, seconds, waited))
             return await self._report(context, outcome, verdict, changed)

@@ -28,7 +28,6 @@ from ostinato.page.live.server_alarms import ServerAlarms
 from ostinato.page.live.stream import TICK, Stream
 from ostinato.page.live.symptoms import Symptoms
 from ostinato.page.reporting.reporter import Reporter
-from ostinato.page.reporting.reports import Reports
 from ostinato.page.serving.access import check_host
 from ostinato.page.serving.listening import BrowserServer, LocalServer
 from ostinato.page.serving.routes import About, Routes
@@ -136,8 +135,8 @@ class Page:
         denied = [*self._cluster.denied, *self._server_alarms.denied]
         return msgspec.structs.replace(self._about, denied=denied)
 
-    async def _receive(self, reports: Reports) -> bool:
-        self._history.receive(reports)
+    async def _receive(self, body: bytes) -> bool:
+        self._history.receive(body)
         return False
 
     async def _tick(self) -> None:

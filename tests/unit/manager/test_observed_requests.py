@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from tests.unit.page.objects import taken
+
 from ostinato.client.config.config import Config
 from ostinato.client.http.transport import HttpTransport
 from ostinato.client.transport.protocol import Request
@@ -34,7 +36,7 @@ def test_a_throttled_request_is_reported_with_its_controller() -> None:
         with running(run):
             async with await transport.request(Request("GET", "/")) as response:
                 assert response.status == 200
-        reports = reporter.take()
+        reports = taken(reporter)
         assert reports is not None
         assert reports.throttled == {"widgets": 2}
         assert reporter.take() is None

@@ -6,12 +6,16 @@ from typing import Any
 
 import msgspec
 
-from ostinato.api.gvk import GroupVersionKind
+from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.api.object import KindInfo, plural_of
 from ostinato.cache.store.entry import CollectionInfo, Entry
 from ostinato.cache.store.entry_decoder import EntryDecoder
+from ostinato.controllers.current import Reconcile
+from ostinato.controllers.reports.observing import RunOutcome
 from ostinato.page.facts import Ref
-from ostinato.page.reporting.reports import Wrote
+from ostinato.page.history.runs import Batch
+from ostinato.page.reporting.reporter import Reporter
+from ostinato.page.reporting.reports import Details, Ended, Received, Wrote, decode, encode
 
 
 def entry(instance: dict[str, Any]) -> Entry:
@@ -41,3 +45,21 @@ def wrote(at: float, run: str, controller: str, ref: Ref, version: str, *, is_re
     """The report of a write."""
     named = (ref.api_version, ref.kind, ref.namespace, ref.name, ref.uid)
     return Wrote(*named, version, at, run, controller, is_removal)
+
+
+def details(run: Reconcile) -> Details:
+    key = run.request if isinstance(run.request, NamespacedName) else str(run.request)
+    return Details(run.id, run.controller, key, run.why, run.explanations)
+
+
+def ran(*runs: tuple[float, Reconcile]) -> Batch:
+    """Successful runs, as the page has received them. With the time when each ended."""
+    outcome = RunOutcome(result="success", seconds=0.1, waited=0.0)
+    body = encode([Ended((), at, outcome, (), details(run)) for at, run in runs])
+    return Batch(msgspec.Raw(body), len(runs), max(at for at, _ in runs), len(body))
+
+
+def taken(reporter: Reporter) -> Received | None:
+    """The reports that a reporter sends next, as the page receives them."""
+    batch = reporter.take()
+    return None if batch is None else decode(batch.body)

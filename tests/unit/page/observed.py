@@ -20,7 +20,6 @@ from ostinato.page.facts import Alarm
 from ostinato.page.history.history import History
 from ostinato.page.live.symptoms import Symptoms
 from ostinato.page.reporting.reporter import Reporter
-from ostinato.page.reporting.reports import Reports
 from ostinato.page.watching.cluster import Cluster, Scope
 from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
@@ -93,8 +92,8 @@ class Observed:
     def alarms(self, type_: str) -> list[Alarm]:
         return [each for each in self.history.alarms.current() if each.type == type_]
 
-    async def _receive(self, reports: Reports) -> bool:
-        self.history.receive(reports)
+    async def _receive(self, body: bytes) -> bool:
+        self.history.receive(body)
         return False
 
 

@@ -21,7 +21,7 @@ from ostinato.controllers.reports.metrics import ControllerStatistics
 RunResult = Literal["success", "error", "requeue", "conflict"]
 
 
-class RunOutcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class RunOutcome(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """How a run ended.
 
     - `seconds`: its duration. `waited`: how long its key waited in the queue before.
@@ -34,7 +34,7 @@ class RunOutcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     error: str = ""
 
 
-class Verdict(msgspec.Struct, frozen=True, gc=False):
+class Verdict(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Why a plugin of a scheduler rejected a node."""
 
     node: str
@@ -42,7 +42,7 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
-class Placement(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Placement(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """One attempt of a scheduler to place a Pod.
 
     - `node`: the selected node; "" if there is none. `message`: why not.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from ostinato.page.facts import gvk_of, kind_node
 from ostinato.page.history.changes import Changes
-from ostinato.page.history.runs import PastAlarms, Placements, Runs, Samples
+from ostinato.page.history.runs import Batch, PastAlarms, Placements, Runs, Samples
 from ostinato.page.live.alarms import Alarms
 from ostinato.page.live.graph import LiveGraph
-from ostinato.page.reporting.reports import Reports
+from ostinato.page.reporting.reports import Ran, Wrote, decode, decode_runs, decode_writes
 from ostinato.world import Clock
 
 _PACKED_PER_STEP: Final = 32  # changes
@@ -29,27 +30,23 @@ class History:
         self.alarms = Alarms()
         self.past_alarms = PastAlarms()
         self.dropped = 0  # reports that were lost so far
+        self._edges: set[tuple[str, str, str]] = set()  # that the graph has: controller, apiVersion, kind
         self._tidied = 0  # number of the last change that `tidy` has seen
         self._expired_at = float("-inf")
 
-    def receive(self, reports: Reports) -> None:
-        """Record the reports of a process."""
+    def receive(self, body: bytes) -> None:
+        """Record the reports of a process. Raises msgspec.MsgspecError if they are invalid."""
+        reports = decode(body)
         now = self._clock.wall()
         self.dropped += reports.dropped
         for watch in reports.watches:
             self.graph.watches(watch)
-        for wrote in reports.wrote:
-            if wrote.kind != _EVENT:
-                self.changes.claim(now, wrote)
-        written = dict.fromkeys((each.controller, each.api_version, each.kind) for each in reports.wrote)
-        for controller, *kind in written:
-            self.graph.writes(controller, kind_node(gvk_of(*kind)))
-        for ran in reports.runs:
-            self.runs.add(ran)
-            if ran.has_failed:
-                self.alarms.failed(ran.reconcile())
-            else:
-                self.alarms.succeeded(ran.controller, ran.key)
+        self._claim(now, reports.wrote)
+        written = decode_writes(reports.runs)
+        self._claim(now, [wrote for run in written for wrote in run.writes])
+        self.runs.add(Batch(reports.runs, len(written), now, len(body)))
+        if reports.failed or self.alarms.has_failing:
+            self._judge(decode_runs(reports.runs))
         for stats in reports.controllers:
             self.samples.add(now, reports.process, stats)
             self.alarms.sampled(now, stats)
@@ -61,6 +58,24 @@ class History:
             self.placements.add(placed)
         for client, count in reports.throttled.items():
             self.alarms.throttled(now, client, count)
+
+    def _judge(self, runs: Iterable[Ran]) -> None:
+        """Record which keys have failed, and which of those that had failed have succeeded."""
+        for run in runs:
+            if run.has_failed:
+                self.alarms.failed(run.reconcile())
+            elif self.alarms.has_failing:
+                self.alarms.succeeded(run.reconcile())
+
+    def _claim(self, now: float, writes: Iterable[Wrote]) -> None:
+        """Record that runs made writes."""
+        for wrote in writes:
+            edge = wrote.controller, wrote.api_version, wrote.kind
+            if edge not in self._edges:
+                self._edges.add(edge)
+                self.graph.writes(wrote.controller, kind_node(gvk_of(wrote.api_version, wrote.kind)))
+            if wrote.kind != _EVENT:
+                self.changes.claim(now, wrote)
 
     def tidy(self) -> None:
         """Record the alarms, drop what is too old, and pack a few changes if there are many."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
-from itertools import islice
 from typing import Final
 
+import msgspec
+
+from ostinato.api.gvk import NamespacedName
 from ostinato.page.facts import Alarm, ControllerStats, Reconcile
 from ostinato.page.live.alarms import Alarms
-from ostinato.page.reporting.reports import Placed, Ran
+from ostinato.page.reporting.reports import Attempt, Placed, Ran, RunName, decode_runs
 
 MAX_BYTES: Final = 24 << 20
 MAX_AGE: Final = 900.0  # seconds
@@ -17,32 +19,49 @@ _MAX_SAMPLES: Final = 900
 _MAX_ALARM_CHANGES: Final = 500
 _MAX_PODS: Final = 5_000  # with decisions of the scheduler
 _MAX_ATTEMPTS: Final = 10  # for each
-_OVERHEAD: Final = 700  # approximate bytes of a run beside its details
+_OVERHEAD: Final = 400  # approximate bytes of a run beside the message, with the index
+
+
+class Batch(msgspec.Struct, frozen=True, gc=False):
+    """Runs that were received together.
+
+    - `at`: when. `count`: of the runs.
+    - `size`: bytes of the message, all of which they keep in memory.
+    """
+
+    runs: msgspec.Raw
+    count: int
+    at: float
+    size: int
 
 
 class Runs:
-    """Runs are kept as they were reported, and decoded when they are asked for."""
+    """Runs are kept as they were received: in batches, which are dropped as a whole, and decoded when they are shown.
+
+    They are indexed when one is asked for.
+    """
 
     def __init__(self, max_bytes: int = MAX_BYTES, max_age: float = MAX_AGE) -> None:
         self.size = 0
         self.added = 0  # number of runs that were added so far
         self._max_bytes = max_bytes
         self._max_age = max_age
-        self._ring: deque[Ran] = deque()
+        self._ring: deque[Batch] = deque()
+        self._dropped = 0  # number of runs that were dropped so far
+        self._indexed = 0  # number of the first runs that the index has seen
         self._by_id: dict[str, tuple[Ran, str]] = {}  # with the id of the run of the same key before it, or ""
-        self._latest: dict[tuple[str, str], str] = {}  # by controller and key: the id of its last run
+        self._latest: dict[tuple[str, NamespacedName | str], str] = {}  # by controller and key: the id of its last run
 
     def __len__(self) -> int:
-        return len(self._ring)
+        return self.added - self._dropped
 
-    def add(self, run: Ran) -> None:
-        self.added += 1
-        self._ring.append(run)
-        key = (run.controller, run.key)
-        self._by_id[run.id] = run, self._latest.get(key, "")
-        self._latest[key] = run.id
-        self.size += _size(run)
-        while self.size > self._max_bytes:
+    def add(self, batch: Batch) -> None:
+        if not batch.count:
+            return
+        self._ring.append(batch)
+        self.added += batch.count
+        self.size += _size(batch)
+        while self.size > self._max_bytes and len(self._ring) > 1:
             self._drop()
 
     def expire(self, now: float) -> None:
@@ -50,11 +69,13 @@ class Runs:
             self._drop()
 
     def get(self, run: str) -> Reconcile | None:
+        self._index()
         found = self._by_id.get(run)
         return None if found is None else found[0].reconcile()
 
     def before(self, run: Reconcile) -> Reconcile | None:
         """Return the run of the same key before this one."""
+        self._index()
         _, before = self._by_id.get(run.id, (None, ""))
         while (found := self._by_id.get(before)) is not None:
             earlier, before = found
@@ -64,19 +85,40 @@ class Runs:
 
     def after(self, added: int) -> list[Ran]:
         """Return the runs that were added after the first `added`, oldest first."""
-        new = min(self.added - added, len(self._ring))
-        return [*islice(reversed(self._ring), new)][::-1] if new > 0 else []
+        new, batches = self.added - added, deque[Batch]()
+        for batch in reversed(self._ring):
+            if new <= 0:
+                break
+            batches.appendleft(batch)
+            new -= batch.count
+        found = [run for batch in batches for run in decode_runs(batch.runs)]
+        return found[-new:] if new < 0 else found
 
     def between(self, since: float, until: float) -> Iterator[Ran]:
-        return (run for run in self._ring if since <= run.at < until)
+        return (run for batch in self._ring for run in decode_runs(batch.runs) if since <= run.at < until)
+
+    def _index(self) -> None:
+        """Add the new runs to the index."""
+        for run in self.after(self._indexed):
+            name = run.name()
+            key = (name.controller, name.key)
+            self._by_id[name.id] = run, self._latest.get(key, "")
+            self._latest[key] = name.id
+        self._indexed = self.added
 
     def _drop(self) -> None:
-        run = self._ring.popleft()
-        self.size -= _size(run)
-        key = (run.controller, run.key)
+        batch = self._ring.popleft()
+        self.size -= _size(batch)
+        if self._dropped < self._indexed:
+            for run in decode_runs(batch.runs):
+                self._forget(run.name())
+        self._dropped += batch.count
+
+    def _forget(self, run: RunName) -> None:
+        """Remove a run from the index."""
         self._by_id.pop(run.id, None)
-        if self._latest.get(key) == run.id:
-            del self._latest[key]
+        if self._latest.get((run.controller, run.key)) == run.id:
+            del self._latest[run.controller, run.key]
 
 
 class Samples:
@@ -137,19 +179,21 @@ class Placements:
     """The last decisions of the scheduler on each Pod."""
 
     def __init__(self) -> None:
-        self._by_pod: OrderedDict[str, deque[Placed]] = OrderedDict()  # by uid
+        self._by_pod: OrderedDict[str, list[Placed]] = OrderedDict()  # by uid
 
     def add(self, placed: Placed) -> None:
-        uid = placed.placement.uid
-        attempts = self._by_pod.setdefault(uid, deque(maxlen=_MAX_ATTEMPTS))
-        attempts.append(placed)
-        self._by_pod.move_to_end(uid)
+        attempts = self._by_pod.pop(placed.uid, None)
+        if attempts is None:
+            attempts = []
+        attempts.append(placed.detached())
+        del attempts[:-_MAX_ATTEMPTS]
+        self._by_pod[placed.uid] = attempts
         if len(self._by_pod) > _MAX_PODS:
             self._by_pod.popitem(last=False)
 
-    def of(self, uid: str) -> list[Placed]:
-        return [*self._by_pod.get(uid, ())]
+    def of(self, uid: str) -> list[Attempt]:
+        return [each.attempt() for each in self._by_pod.get(uid, ())]
 
 
-def _size(run: Ran) -> int:
-    return _OVERHEAD + len(run.details)
+def _size(batch: Batch) -> int:
+    return batch.size + _OVERHEAD * batch.count

@@ -70,10 +70,14 @@ class Alarms:
 
     # Signs
 
-    def succeeded(self, controller: str, key: str) -> None:
+    @property
+    def has_failing(self) -> bool:
+        """Whether a key has failed and not succeeded since."""
+        return bool(self._failing)
+
+    def succeeded(self, run: Reconcile) -> None:
         """A run ended without an error."""
-        if self._failing:
-            self._failing.pop((controller, key), None)
+        self._failing.pop((run.controller, run.key), None)
 
     def failed(self, run: Reconcile) -> None:
         """A run ended with an error or a conflict."""

@@ -1,6 +1,8 @@
 """Reporter: the observer of a process. Collects what its controllers do, and hands it over in batches.
 
-- Collecting is a few appends. What is collected between two batches is bounded; what exceeds the bound is counted.
+- Collecting is a few appends; a batch is encoded at once.
+- What is collected between two batches is bounded; what exceeds the bound is counted.
+- A write is sent with its run; if that has not ended when the next batch is sent, with this batch.
 - Statistics of controllers are sampled once a second.
 - After a page has connected anew, the watched kinds of all controllers are reported again.
 """
@@ -9,32 +11,45 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import chain
 from typing import Final
 
 import msgspec
 
 from ostinato.api import accessors as access
+from ostinato.api.accessors import AnyObject
 from ostinato.api.codec import to_dict
-from ostinato.api.gvk import GroupVersionKind
+from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.cache.own_writes.recorder import OwnDeletion, OwnWrite
 from ostinato.controllers.current import Reconcile as Run
 from ostinato.controllers.guards.hot_loop import Loop
-from ostinato.controllers.reasons import Cause
 from ostinato.controllers.reports.metrics import ControllerStatistics
 from ostinato.controllers.reports.observing import Placement, RunOutcome
-from ostinato.page.facts import ControllerStats, Ref
-from ostinato.page.reporting.reports import HotLoop, Placed, Ran, Reports, Watches, Written, Wrote
+from ostinato.page.facts import ControllerStats, Ref, api_version_of
+from ostinato.page.reporting.reports import (
+    FAILED,
+    MAX_WRITES,
+    Attempt,
+    Collected,
+    Details,
+    Ended,
+    HotLoop,
+    Watches,
+    Wrote,
+    encode,
+)
 from ostinato.world import Clock
 
 INTERVAL: Final = 0.15  # seconds between two batches
 _SAMPLE: Final = 1.0  # seconds between two samples of the statistics
-_MAX_REPORTS: Final = 4_000  # collected between two batches
-_MAX_WRITES: Final = 50  # listed with a run
+_MAX_REPORTS: Final = 4_000  # of a kind, collected between two batches
+_MAX_ERROR: Final = 1_000  # characters
 _RECENT: Final = 256  # durations from which percentiles are computed
 _POD: Final = GroupVersionKind("", "v1", "Pod")
+_NONE: Final[Sequence[Wrote]] = ()
 
-Deliver = Callable[[Reports], Awaitable[bool]]
-"""Hands reports over; returns whether the receiver is a new one, which knows nothing of this process.
+Deliver = Callable[[bytes], Awaitable[bool]]
+"""Hands encoded reports over; returns whether the receiver is a new one, which knows nothing of this process.
 
 Raises `Undelivered` if there is none.
 """
@@ -44,6 +59,13 @@ class Undelivered(Exception):  # noqa: N818 - named after the condition
     """The reports were not delivered, and are lost."""
 
 
+class Batch(msgspec.Struct, frozen=True):
+    """Encoded reports. `count`: how many are lost if it is not delivered."""
+
+    body: bytes
+    count: int
+
+
 class Reporter:
     """An `Observer`. Run `run` while the controllers run."""
 
@@ -51,13 +73,15 @@ class Reporter:
         """`process`: the name of this process in the page."""
         self._process = process
         self._clock = clock
-        self._runs: list[Ran] = []
-        self._wrote: list[Wrote] = []
+        self._runs: list[Ended] = []
+        self._failed = 0  # of the runs
+        self._wrote: dict[str, list[Wrote]] = {}  # by run, those that were not sent
+        self._writes = 0  # collected since the last batch
+        self._earlier: dict[str, list[Wrote]] = {}  # by run that has not ended, those that were sent
         self._hot_loops: list[HotLoop] = []
-        self._placed: list[Placed] = []
+        self._placed: list[Attempt] = []
         self._throttled: dict[str, int] = {}  # requests by controller
         self._dropped = 0
-        self._writes_of: dict[str, list[Written]] = {}  # writes of the runs that have not ended
         self._controllers: dict[str, _Sampled] = {}
         self._ended: list[str] = []
         self._watches: dict[Watches, bool] = {}  # and whether it was reported
@@ -77,32 +101,36 @@ class Reporter:
         self._watches.setdefault(Watches(controller, kind.api_version, kind.kind, primary), False)
 
     def wrote(self, run: Run, write: OwnWrite) -> None:
-        self._written.add(write.gvk)
-        is_removal = _is_removed(write)
+        gvk, key = write.gvk, write.key
+        self._written.add(gvk)
+        is_removal = access.is_being_deleted(write.instance) and _is_removed(write.instance)
         version = "" if is_removal else write.resource_version
-        written = Written.of(write.gvk, write.key, access.uid(write.instance), version)
-        if is_removal or Cause(write.gvk, write.key, version) not in run.why.known_causes:
-            self._add_write(run, written, is_removal=is_removal)
+        if is_removal or not _is_cause(run, gvk, key, version):
+            self._add_write(run, gvk, key, access.uid(write.instance), version, is_removal)
         # Otherwise the object had that resourceVersion when the run began: the write changed nothing.
 
     def deleted(self, run: Run, deletion: OwnDeletion) -> None:
-        version = deletion.resource_version
-        written = Written.of(deletion.gvk, deletion.key, deletion.uid, version)
-        if not version or Cause(deletion.gvk, deletion.key, version) not in run.why.known_causes:
-            self._add_write(run, written, is_removal=not version)
+        gvk, key, version = deletion.gvk, deletion.key, deletion.resource_version
+        if not version or not _is_cause(run, gvk, key, version):
+            self._add_write(run, gvk, key, deletion.uid, version, not version)
         # Otherwise it was being deleted already: the request changed nothing.
 
     def finished(self, run: Run, outcome: RunOutcome) -> None:
-        writes = self._writes_of.pop(run.id, ())
         sampled = self._controllers.get(run.controller)
         if sampled is not None:
             sampled.recent.append(outcome.seconds)
-        if self._is_full(self._runs):
-            return
-        self._runs.append(Ran.of(self._clock.wall(), run, outcome, writes))
+        earlier = self._earlier.pop(run.id, _NONE) if self._earlier else _NONE
+        if self._is_full(len(self._runs)):
+            return  # its writes are sent without it
+        self._failed += outcome.result in FAILED
+        if outcome.error:
+            outcome = _bounded(outcome)
+        key = run.request if type(run.request) is NamespacedName else str(run.request)
+        details = Details(run.id, run.controller, key, run.why, run.explanations)
+        self._runs.append(Ended(self._wrote.pop(run.id, _NONE), self._clock.wall(), outcome, earlier, details))
 
     def hot_loop(self, run: Run, loop: Loop) -> None:
-        if not self._is_full(self._hot_loops):
+        if not self._is_full(len(self._hot_loops)):
             gvk, key = loop.write.target
             ref = Ref.of(gvk, key, access.uid(loop.write.after))
             self._hot_loops.append(HotLoop(run.id, run.controller, ref, str(loop), loop.write.fields()))
@@ -112,10 +140,10 @@ class Reporter:
         self._throttled[name] = self._throttled.get(name, 0) + 1
 
     def placed(self, run: Run, placement: Placement) -> None:
-        if not self._is_full(self._placed):
-            self._placed.append(Placed(self._clock.wall(), run.id, placement))
+        if not self._is_full(len(self._placed)):
+            self._placed.append(Attempt(self._clock.wall(), placement.uid, placement))
         if placement.node:
-            self._add_write(run, Written.of(_POD, placement.pod, placement.uid, ""))
+            self._add_write(run, _POD, placement.pod, placement.uid, "", is_removal=False)
 
     @property
     def kinds(self) -> set[GroupVersionKind]:
@@ -128,33 +156,30 @@ class Reporter:
         """Deliver batches until cancelled."""
         while True:
             await self._clock.sleep(INTERVAL)
-            reports = self.take()
-            if reports is None:
+            batch = self.take()
+            if batch is None:
                 continue
             try:
-                is_new = await deliver(reports)
+                is_new = await deliver(batch.body)
             except Undelivered:
-                self._dropped += reports.dropped + len(reports.runs) + len(reports.wrote) + len(reports.placed)
+                self._dropped += batch.count
                 is_new = True
             if is_new:
                 self._watches = dict.fromkeys(self._watches, False)
 
-    def take(self) -> Reports | None:
+    def take(self) -> Batch | None:
         """Return the reports since the last call; None if there are none."""
-        now = self._clock.monotonic()
-        since = now - self._sampled_at
-        controllers: list[ControllerStats] = []
-        if since >= _SAMPLE:
-            self._sampled_at = now
-            controllers = [each.sample(since) for each in self._controllers.values()]
+        controllers = self._sample()
         unreported = [each for each, reported in self._watches.items() if not reported]
-        collected = self._runs or self._wrote or self._ended or self._placed or self._throttled
-        if not (controllers or unreported or collected):
+        happened = self._runs or self._wrote or self._ended or self._placed or self._throttled
+        if not (controllers or unreported or happened):
             return None
-        reports = Reports(
+        count = self._dropped + len(self._runs) + self._writes + len(self._placed)
+        reports = Collected(
             process=self._process,
             runs=self._runs,
-            wrote=self._wrote,
+            failed=self._failed,
+            wrote=[*chain.from_iterable(self._wrote.values())],
             controllers=controllers,
             ended=self._ended,
             watches=unreported,
@@ -163,23 +188,66 @@ class Reporter:
             throttled=self._throttled,
             dropped=self._dropped,
         )
-        self._runs, self._wrote, self._ended, self._hot_loops, self._placed = [], [], [], [], []
+        self._keep_writes()
+        self._runs, self._ended, self._hot_loops, self._placed = [], [], [], []
         self._throttled = {}
         self._watches.update(dict.fromkeys(unreported, True))
-        self._dropped = 0
-        return reports
+        self._writes = self._failed = self._dropped = 0
+        return Batch(_encoded(reports, count), count)
 
-    def _add_write(self, run: Run, written: Written, *, is_removal: bool = False) -> None:
-        if self._is_full(self._wrote):
+    def _sample(self) -> list[ControllerStats]:
+        """Return the statistics of the controllers, once a second."""
+        now = self._clock.monotonic()
+        since = now - self._sampled_at
+        if since < _SAMPLE:
+            return []
+        self._sampled_at = now
+        return [each.sample(since) for each in self._controllers.values()]
+
+    def _keep_writes(self) -> None:
+        """Remember which writes of runs that have not ended were sent, to list them with the run."""
+        for run, writes in self._wrote.items():
+            earlier = self._earlier.setdefault(run, [])
+            earlier += writes[: MAX_WRITES - len(earlier)]
+        self._wrote = {}
+        while len(self._earlier) > _MAX_REPORTS:  # of runs that were cancelled, or wrote after they had ended
+            del self._earlier[next(iter(self._earlier))]
+
+    def _add_write(
+        self,
+        run: Run,
+        gvk: GroupVersionKind,
+        key: NamespacedName,
+        uid: str,
+        resource_version: str,
+        is_removal: bool,
+    ) -> None:
+        # Called for each write: keywords, or an object for the parameters, would take as long as the rest.
+        if self._writes >= _MAX_REPORTS:
+            self._dropped += 1
             return
-        self._wrote.append(Wrote.by(run, written, self._clock.wall(), is_removal=is_removal))
-        writes = self._writes_of.setdefault(run.id, [])
-        if len(writes) < _MAX_WRITES:
-            writes.append(written)
+        self._writes += 1
+        wrote = Wrote(
+            api_version_of(gvk),
+            gvk.kind,
+            key.namespace,
+            key.name,
+            uid,
+            resource_version,
+            self._clock.wall(),
+            run.id,
+            run.controller,
+            is_removal,
+        )
+        known = self._wrote.get(run.id)
+        if known is None:
+            self._wrote[run.id] = [wrote]
+        else:
+            known.append(wrote)
 
-    def _is_full(self, collected: Sequence[object]) -> bool:
+    def _is_full(self, collected: int) -> bool:
         """Return whether a report must be dropped, and count it."""
-        is_full = len(collected) >= _MAX_REPORTS
+        is_full = collected >= _MAX_REPORTS
         self._dropped += is_full
         return is_full
 
@@ -247,10 +315,37 @@ def _percentile(ordered: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0
 
 
-def _is_removed(write: OwnWrite) -> bool:
-    """Whether a write removed the last finalizer. Its response has the resourceVersion from before the removal."""
-    if not access.is_being_deleted(write.instance) or access.finalizers(write.instance):
+def _encoded(reports: Collected, count: int) -> bytes:
+    """Encode reports; without those of runs if one of them has text that is not valid."""
+    try:
+        return encode(reports)
+    except (TypeError, ValueError):  # such as half of a surrogate pair in the name of a key
+        return encode(
+            msgspec.structs.replace(reports, runs=[], failed=0, wrote=[], hot_loops=[], placed=[], dropped=count)
+        )
+
+
+def _bounded(outcome: RunOutcome) -> RunOutcome:
+    """Return an outcome whose error can be encoded, and is not too long."""
+    error = outcome.error[:_MAX_ERROR].encode("utf-8", "replace").decode()
+    return msgspec.structs.replace(outcome, error=error)
+
+
+def _is_cause(run: Run, gvk: GroupVersionKind, key: NamespacedName, version: str) -> bool:
+    """Whether the run was caused by the object at that resourceVersion."""
+    for each in run.why.known_causes:  # a loop: it is called for each write
+        if each.resource_version == version and each.key == key and each.gvk == gvk:
+            return True
+    return False
+
+
+def _is_removed(written: AnyObject) -> bool:
+    """Whether the write of an object that is being deleted removed the last finalizer.
+
+    Its response has the resourceVersion from before the removal.
+    """
+    if access.finalizers(written):
         return False
-    instance = write.instance if isinstance(write.instance, dict) else to_dict(write.instance)
+    instance = written if isinstance(written, dict) else to_dict(written)
     waits = instance["metadata"].get("deletionGracePeriodSeconds")
     return not waits and not (instance.get("spec") or {}).get("finalizers")

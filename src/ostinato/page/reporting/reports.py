@@ -1,29 +1,34 @@
-"""Reports of a process to the page. Encoded as MessagePack where they cross a process boundary.
+"""Reports of a process to the page, encoded as MessagePack: all that was collected in one call.
 
-Under load there are thousands a second, and few are looked at: they are arrays of scalars, which the garbage collector
-need not traverse, and the details of a run stay encoded until it is shown.
+Under load there are thousands a second, and few are looked at. So they are arrays, and what is only shown stays encoded
+until then: runs (`Ran`) except for their writes, decisions of the scheduler (`Placed`). The process that collects them
+has them as `Ended` and `Attempt`, which are encoded alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from itertools import chain, islice
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from ostinato.api.gvk import GroupVersionKind, NamespacedName
-from ostinato.controllers.current import Reconcile as Run
-from ostinato.controllers.reports.observing import Placement, RunOutcome, RunResult
-from ostinato.page.facts import ControllerStats, Reconcile, Ref, State, api_version_of
+from ostinato.api.gvk import NamespacedName
+from ostinato.controllers.reasons import Cause, Why
+from ostinato.controllers.reports.observing import Placement, RunOutcome
+from ostinato.page.facts import ControllerStats, Reconcile, Ref, State
 
-_MAX_ERROR: Final = 1_000  # characters
+MAX_WRITES: Final = 50  # shown with a run
+FAILED: Final = ("error", "conflict")  # results of runs
 
 
-class Written(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """An object at a resourceVersion.
+class Wrote(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A run wrote or deleted an object.
 
     - `uid`: "" if it is unknown.
     - `resource_version`: "" for a binding, and for a removal whose response has none.
+    - `at`: when the server answered.
+    - `is_removal`: the object is gone: it was deleted, or its last finalizer was removed.
     """
 
     api_version: str
@@ -32,84 +37,84 @@ class Written(msgspec.Struct, frozen=True, array_like=True, gc=False):
     name: str
     uid: str
     resource_version: str
-
-    @classmethod
-    def of(cls, gvk: GroupVersionKind, key: NamespacedName, uid: str, resource_version: str) -> Written:
-        return cls(api_version_of(gvk), gvk.kind, key.namespace, key.name, uid, resource_version)
-
-    def state(self) -> State:
-        return State(Ref(self.api_version, self.kind, self.namespace, self.name, self.uid), self.resource_version)
-
-
-class Wrote(Written, frozen=True, array_like=True, gc=False):
-    """A run wrote or deleted an object.
-
-    - `at`: when the server answered.
-    - `is_removal`: the object is gone: it was deleted, or its last finalizer was removed.
-    """
-
     at: float
     run: str
     controller: str
     is_removal: bool = False
 
-    @classmethod
-    def by(cls, run: Run, written: Written, at: float, *, is_removal: bool) -> Wrote:
-        found: tuple[Any, ...] = (*msgspec.structs.astuple(written), at, run.id, run.controller, is_removal)
-        return cls(*found)
+    def state(self) -> State:
+        return State(Ref(self.api_version, self.kind, self.namespace, self.name, self.uid), self.resource_version)
 
 
-class _Details(msgspec.Struct, frozen=True, array_like=True):
-    """What is known of a run besides its result."""
+class RunName(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Names a run. `key`: text if it is not the key of an object."""
 
-    seconds: float
-    waited: float
-    error: str
-    reasons: list[str]
-    causes: list[Written]
-    writes: list[Written]
+    id: str
+    controller: str
+    key: NamespacedName | str
+
+
+class Details(RunName, frozen=True, array_like=True, gc=False):
+    """What is known of a run when it begins, and what it explained."""
+
+    why: Why
     explanations: list[str]
 
 
-class Ran(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A run that ended at `at`. `details`: encoded."""
+class Ended(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A run that ended at `at`, in the process that reports it.
 
-    id: str
+    - `writes`: those that were not sent before. `earlier`: those that were, as many as are shown.
+    """
+
+    writes: Sequence[Wrote]
     at: float
-    controller: str
-    key: str
-    result: RunResult
-    details: bytes
+    outcome: RunOutcome
+    earlier: Sequence[Wrote]
+    details: Details
 
-    @classmethod
-    def of(cls, at: float, run: Run, outcome: RunOutcome, writes: Sequence[Written]) -> Ran:
-        """`writes`: those of the run, as far as they are known."""
-        causes = [Written.of(each.gvk, each.key, "", each.resource_version) for each in run.why.known_causes]
-        error = outcome.error[:_MAX_ERROR]
-        details = (outcome.seconds, outcome.waited, error, run.why.reasons, causes, writes, run.explanations)
-        return cls(run.id, at, run.controller, str(run.request), outcome.result, encode(details))
+
+class Ran(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A run that ended at `at`, as it was received: see `Ended`."""
+
+    _writes: msgspec.Raw
+    at: float
+    outcome: RunOutcome
+    _earlier: msgspec.Raw
+    _details: msgspec.Raw
 
     @property
     def has_failed(self) -> bool:
-        return self.result in ("error", "conflict")
+        return self.outcome.result in FAILED
+
+    def name(self) -> RunName:
+        """Decode which run it is."""
+        return _decode_name(self._details)
 
     def reconcile(self) -> Reconcile:
         """Decode the run as a fact."""
-        details = _decode_details(self.details)
+        details, outcome = _decode_details(self._details), self.outcome
+        writes = islice(chain(_decode_writes(self._earlier), _decode_writes(self._writes)), MAX_WRITES)
         return Reconcile(
-            id=self.id,
+            id=details.id,
             at=self.at,
-            controller=self.controller,
-            key=self.key,
-            seconds=details.seconds,
-            waited=details.waited,
-            result=self.result,
-            error=details.error or None,
-            reasons=details.reasons,
-            causes=[each.state() for each in details.causes],
-            writes=[each.state() for each in details.writes],
+            controller=details.controller,
+            key=str(details.key),
+            seconds=outcome.seconds,
+            waited=outcome.waited,
+            result=outcome.result,
+            error=outcome.error or None,
+            reasons=[*details.why.reasons],
+            causes=[_state(each) for each in details.why.known_causes],
+            writes=[each.state() for each in writes],
             explanations=details.explanations,
         )
+
+
+class Writes(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The first field of `Ended`."""
+
+    writes: list[Wrote]
 
 
 class Watches(msgspec.Struct, frozen=True, array_like=True):
@@ -131,32 +136,69 @@ class HotLoop(msgspec.Struct, frozen=True, array_like=True):
     fields: list[str]
 
 
-class Placed(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """An attempt of the scheduler."""
+class Attempt(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An attempt of the scheduler to place the Pod with this uid."""
 
     at: float
-    run: str
+    uid: str
     placement: Placement
 
 
-class Reports(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process did since its last reports. `dropped`: reports that were lost.
+class Placed(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An attempt of the scheduler, as it was received."""
 
-    `throttled`: responses with 429 by controller or component.
+    at: float
+    uid: str
+    _placement: msgspec.Raw
+
+    def detached(self) -> Placed:
+        """Return a copy that does not keep the other reports in memory."""
+        return Placed(self.at, self.uid, self._placement.copy())
+
+    def attempt(self) -> Attempt:
+        """Decode the decision."""
+        return Attempt(self.at, self.uid, _decode_placement(self._placement))
+
+
+RunsT = TypeVar("RunsT")
+AttemptT = TypeVar("AttemptT")
+
+
+class Reports(msgspec.Struct, Generic[RunsT, AttemptT], frozen=True, kw_only=True):
+    """What a process did since its last reports. `Received` and `Collected` are its two forms.
+
+    - `failed`: the number of `runs` that failed.
+    - `wrote`: the writes of runs that have not ended, or of tasks that outlived them; others are in `runs`.
+    - `throttled`: responses with 429 by controller or component.
+    - `dropped`: reports that were lost.
     """
 
     process: str
-    runs: list[Ran] = []
+    runs: RunsT
+    failed: int = 0
     wrote: list[Wrote] = []
     controllers: list[ControllerStats] = []
     ended: list[str] = []
     watches: list[Watches] = []
     hot_loops: list[HotLoop] = []
-    placed: list[Placed] = []
+    placed: list[AttemptT] = []
     throttled: dict[str, int] = {}
     dropped: int = 0
 
 
+Collected = Reports[list[Ended], Attempt]
+Received = Reports[msgspec.Raw, Placed]
+
+
+def _state(cause: Cause) -> State:
+    return State(Ref.of(cause.gvk, cause.key), cause.resource_version)
+
+
 encode = msgspec.msgpack.Encoder().encode
-decode = msgspec.msgpack.Decoder(Reports).decode
-_decode_details = msgspec.msgpack.Decoder(_Details).decode
+decode = msgspec.msgpack.Decoder(Received).decode
+decode_writes = msgspec.msgpack.Decoder(list[Writes]).decode  # of runs, and nothing else of them
+decode_runs = msgspec.msgpack.Decoder(list[Ran]).decode
+_decode_writes = msgspec.msgpack.Decoder(list[Wrote]).decode
+_decode_name = msgspec.msgpack.Decoder(RunName).decode
+_decode_details = msgspec.msgpack.Decoder(Details).decode
+_decode_placement = msgspec.msgpack.Decoder(Placement).decode

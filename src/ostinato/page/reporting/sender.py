@@ -16,7 +16,6 @@ from ostinato.http.encoding import request_head
 from ostinato.http.errors import InvalidHttp
 from ostinato.http.response import ResponseParser
 from ostinato.page.reporting.reporter import Undelivered
-from ostinato.page.reporting.reports import Reports, encode
 from ostinato.world import Clock
 
 _TIMEOUT: Final = 5.0  # seconds for one delivery
@@ -31,14 +30,14 @@ class Sender:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._next = float("-inf")  # no attempt before
 
-    async def deliver(self, reports: Reports) -> bool:
-        """Send reports; return whether the connection is new. Raises `Undelivered`."""
+    async def deliver(self, body: bytes) -> bool:
+        """Send encoded reports; return whether the connection is new. Raises `Undelivered`."""
         if self._streams is None and self._clock.monotonic() < self._next:
             raise Undelivered
         is_new = self._streams is None
         try:
             async with self._clock.timeout(_TIMEOUT):
-                await self._exchange(encode(reports))
+                await self._exchange(body)
         except (OSError, TimeoutError, InvalidHttp):
             self.close()
             self._next = self._clock.monotonic() + _RETRY

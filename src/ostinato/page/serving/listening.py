@@ -14,7 +14,6 @@ import msgspec
 
 from ostinato.http import unix_sockets
 from ostinato.http.server import Answer, BodyTooLarge, HttpRequest, HttpResponse, HttpStream, SmallHttpServer
-from ostinato.page.reporting import reports
 from ostinato.page.serving.access import SECURITY_HEADERS, Access, Refused
 from ostinato.page.serving.assets import INDEX, Assets
 from ostinato.page.serving.routes import JSON, Routes, problem
@@ -96,10 +95,13 @@ class LocalServer:
         self,
         world: World,
         routes: Routes,
-        receive: Callable[[reports.Reports], object],
+        receive: Callable[[bytes], object],
         renew: Callable[[], str],
     ) -> None:
-        """`receive`: called with reports. `renew`: returns a URL for another browser."""
+        """
+        - `receive`: called with encoded reports; raises MsgspecError if they are invalid.
+        - `renew`: returns a URL for another browser.
+        """
         self._routes = routes
         self._receive = receive
         self._renew = renew
@@ -119,7 +121,7 @@ class LocalServer:
     async def _handle(self, request: HttpRequest) -> Answer:
         if request.path == "/reports" and request.method == "POST":
             try:
-                self._receive(reports.decode(await request.read(MAX_REPORTS)))
+                self._receive(await request.read(MAX_REPORTS))
             except (msgspec.MsgspecError, BodyTooLarge) as error:
                 return problem(400, f"invalid reports: {error}")
             return HttpResponse(200)

@@ -17,6 +17,8 @@ from ostinato.world import World
 NAME: Final = "scheduler"
 _POD: Final = GroupVersionKind("", "v1", "Pod")
 _NODE: Final = GroupVersionKind("", "v1", "Node")
+_FIRST: Final = ("Pod is not scheduled",)  # reasons
+_RETRY: Final = (*_FIRST, "retry")
 _MAX_NODES: Final = 100  # with verdicts in a report
 
 
@@ -40,9 +42,8 @@ class Attempts:
         else:
             placement = _rejected(pod, found, message)
         self._observer.placed(run, placement)
-        result = "success" if placement.node else "requeue"
         outcome = RunOutcome(
-            result="success" if result == "success" else "requeue",
+            result="success" if placement.node else "requeue",
             seconds=now - began,
             waited=max(0.0, began - queued.timestamp),
             error=message,
@@ -51,13 +52,12 @@ class Attempts:
 
     def _run(self, pod: PodInfo, queued: QueuedPod) -> Reconcile:
         self._runs += 1
-        reasons = ("Pod is not scheduled",) if queued.attempts <= 1 else ("Pod is not scheduled", "retry")
         return Reconcile(
             id=f"{self._series}{self._runs:012x}",
             controller=NAME,
             request=pod.key,
             gvk=_POD,
-            why=Why(reasons, (Cause(_POD, pod.key, pod.resource_version),)),
+            why=Why(_FIRST if queued.attempts <= 1 else _RETRY, (Cause(_POD, pod.key, pod.resource_version),)),
             attempt=queued.attempts,
         )
 

@@ -15,8 +15,10 @@ import pytest
 from tests.unit.page.browser import paged
 
 from ostinato.cli.app import run
+from ostinato.controllers.reasons import Why
+from ostinato.controllers.reports.observing import RunOutcome
 from ostinato.page.facts import ControllerStats
-from ostinato.page.reporting.reports import Ran, Reports, encode
+from ostinato.page.reporting.reports import Collected, Details, Ended, encode
 from ostinato.page.reporting.sender import Sender
 from ostinato.world import World
 
@@ -26,8 +28,9 @@ NOBODY = ("nobody", ("system:authenticated",))
 SECONDS = 60.0
 
 
-def failed(at: float) -> Ran:
-    return Ran("run-1", at, "widgets", "default/a", "error", encode((0.1, 0.0, HOSTILE, [], [], [], [])))
+def failed(at: float) -> Ended:
+    details = Details("run-1", "widgets", "default/a", Why((), ()), [])
+    return Ended((), at, RunOutcome(result="error", seconds=0.1, waited=0.0, error=HOSTILE), (), details)
 
 
 @contextlib.asynccontextmanager
@@ -38,7 +41,8 @@ async def page(path: Path) -> AsyncIterator[None]:
         sender = Sender(world.clock, path)
         behind = ControllerStats(name="widgets", depth=7, workers=2, busy=2, rate=3.5, p50=0.25, reason="7 keys wait")
         idle = ControllerStats(name="idle", workers=1)
-        await sender.deliver(Reports(process="test", controllers=[idle, behind], runs=[failed(world.clock.wall())]))
+        runs = [failed(world.clock.wall())]
+        await sender.deliver(encode(Collected(process="test", controllers=[idle, behind], runs=runs, failed=1)))
         yield
         sender.close()
     world.executor.close()
@@ -109,7 +113,7 @@ def test_what_objects_contain_does_not_control_the_terminal(tmp_path: Path) -> N
         async with page(path := tmp_path / "page.sock"):
             sender = Sender(World.real().clock, path)
             hostile = ControllerStats(name="\x1b[2Jevil", workers=1, reason="\x1b]0;owned\x07\nbehind")
-            await sender.deliver(Reports(process="other", controllers=[hostile]))
+            await sender.deliver(encode(Collected(process="other", controllers=[hostile], runs=[])))
             sender.close()
             terminal = Terminal()
             process = await terminal.start(command(path, "--count", "1"), NO_COLOR="1")

@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.unit.page.objects import entry, instance, wrote
+from tests.unit.page.objects import entry, instance, ran, wrote
 
 from ostinato.controllers.current import Reconcile as Run
 from ostinato.controllers.reasons import Cause, Why
-from ostinato.controllers.reports.observing import RunOutcome
 from ostinato.page.facts import Reconcile, Step
 from ostinato.page.history.chain import MAX_STEPS, chain
 from ostinato.page.history.change import Change, Type
 from ostinato.page.history.changes import Changes
 from ostinato.page.history.runs import Runs
-from ostinato.page.reporting.reports import Ran
 
 
 class Story:
@@ -61,9 +59,10 @@ class Story:
             attempt=1,
             explanations=[*explanations],
         )
-        ran = Ran.of(float(self._version), run, RunOutcome(result="success", seconds=0.1, waited=0.0), ())
-        self.runs.add(ran)
-        return ran.reconcile()
+        self.runs.add(ran((float(self._version), run)))
+        found = self.runs.get(run.id)
+        assert found is not None
+        return found
 
     def why(self, change: Change) -> list[Step]:
         return chain(change, self.changes, self.runs)[0]

@@ -11,17 +11,17 @@ import pytest
 from ostinato.http import unix_sockets
 from ostinato.http.server import HttpRequest, HttpResponse, SmallHttpServer
 from ostinato.page.reporting.reporter import Undelivered
-from ostinato.page.reporting.reports import Reports, decode
+from ostinato.page.reporting.reports import Collected, encode
 from ostinato.page.reporting.sender import Sender
 from ostinato.world import World
 
 CLOCK = World.real().clock
-REPORTS = Reports(process="controllers")
+REPORTS = encode(Collected(process="controllers", runs=[]))
 
 
 class Receiver:
     def __init__(self) -> None:
-        self.received: list[Reports] = []
+        self.received: list[bytes] = []
         self.status = 200
         self._server = SmallHttpServer(self._handle, CLOCK)
 
@@ -32,7 +32,7 @@ class Receiver:
         await self._server.stop(0.1)
 
     async def _handle(self, request: HttpRequest) -> HttpResponse:
-        self.received.append(decode(await request.read(1 << 20)))
+        self.received.append(await request.read(1 << 20))
         return HttpResponse(self.status)
 
 
