@@ -1,6 +1,7 @@
 """Reporter: the observer of a process. Collects what its controllers do, and hands it over in batches.
 
-- Collecting is a few appends; a batch is encoded at once.
+- Runs and decisions of the scheduler are encoded at once: objects that wait for the next batch would push those of the
+  controllers out of the processor's caches.
 - What is collected between two batches is bounded; what exceeds the bound is counted.
 - A write is sent with its run; if that has not ended when the next batch is sent, with this batch.
 - Statistics of controllers are sampled once a second.
@@ -32,6 +33,7 @@ from ostinato.page.reporting.reports import (
     Attempt,
     Collected,
     Details,
+    EncodedItems,
     Ended,
     HotLoop,
     Watches,
@@ -73,13 +75,13 @@ class Reporter:
         """`process`: the name of this process in the page."""
         self._process = process
         self._clock = clock
-        self._runs: list[Ended] = []
+        self._runs = EncodedItems()
         self._failed = 0  # of the runs
         self._wrote: dict[str, list[Wrote]] = {}  # by run, those that were not sent
         self._writes = 0  # collected since the last batch
         self._earlier: dict[str, list[Wrote]] = {}  # by run that has not ended, those that were sent
         self._hot_loops: list[HotLoop] = []
-        self._placed: list[Attempt] = []
+        self._placed = EncodedItems()
         self._throttled: dict[str, int] = {}  # requests by controller
         self._dropped = 0
         self._controllers: dict[str, _Sampled] = {}
@@ -120,14 +122,17 @@ class Reporter:
         if sampled is not None:
             sampled.recent.append(outcome.seconds)
         earlier = self._earlier.pop(run.id, _NONE) if self._earlier else _NONE
-        if self._is_full(len(self._runs)):
+        if self._is_full(self._runs.count):
             return  # its writes are sent without it
-        self._failed += outcome.result in FAILED
         if outcome.error:
             outcome = _bounded(outcome)
         key = run.request if type(run.request) is NamespacedName else str(run.request)
         details = Details(run.id, run.controller, key, run.why, run.explanations)
-        self._runs.append(Ended(self._wrote.pop(run.id, _NONE), self._clock.wall(), outcome, earlier, details))
+        writes = self._wrote.pop(run.id, _NONE)
+        if self._runs.add(Ended(writes, self._clock.wall(), outcome, earlier, details)):
+            self._failed += outcome.result in FAILED
+        else:
+            self._dropped += 1 + len(writes)
 
     def hot_loop(self, run: Run, loop: Loop) -> None:
         if not self._is_full(len(self._hot_loops)):
@@ -140,8 +145,8 @@ class Reporter:
         self._throttled[name] = self._throttled.get(name, 0) + 1
 
     def placed(self, run: Run, placement: Placement) -> None:
-        if not self._is_full(len(self._placed)):
-            self._placed.append(Attempt(self._clock.wall(), placement.uid, placement))
+        if not self._is_full(self._placed.count):
+            self._dropped += not self._placed.add(Attempt(self._clock.wall(), placement.uid, placement))
         if placement.node:
             self._add_write(run, _POD, placement.pod, placement.uid, "", is_removal=False)
 
@@ -171,29 +176,29 @@ class Reporter:
         """Return the reports since the last call; None if there are none."""
         controllers = self._sample()
         unreported = [each for each, reported in self._watches.items() if not reported]
-        happened = self._runs or self._wrote or self._ended or self._placed or self._throttled
+        happened = self._runs.count or self._wrote or self._ended or self._placed.count or self._throttled
         if not (controllers or unreported or happened):
             return None
-        count = self._dropped + len(self._runs) + self._writes + len(self._placed)
+        count = self._dropped + self._runs.count + self._writes + self._placed.count
         reports = Collected(
             process=self._process,
-            runs=self._runs,
+            runs=self._runs.take(),
             failed=self._failed,
             wrote=[*chain.from_iterable(self._wrote.values())],
             controllers=controllers,
             ended=self._ended,
             watches=unreported,
             hot_loops=self._hot_loops,
-            placed=self._placed,
+            placed=self._placed.take(),
             throttled=self._throttled,
             dropped=self._dropped,
         )
         self._keep_writes()
-        self._runs, self._ended, self._hot_loops, self._placed = [], [], [], []
+        self._ended, self._hot_loops = [], []
         self._throttled = {}
         self._watches.update(dict.fromkeys(unreported, True))
         self._writes = self._failed = self._dropped = 0
-        return Batch(_encoded(reports, count), count)
+        return Batch(_encoded(reports), count)
 
     def _sample(self) -> list[ControllerStats]:
         """Return the statistics of the controllers, once a second."""
@@ -315,14 +320,13 @@ def _percentile(ordered: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0
 
 
-def _encoded(reports: Collected, count: int) -> bytes:
-    """Encode reports; without those of runs if one of them has text that is not valid."""
+def _encoded(reports: Collected) -> bytes:
+    """Encode reports; without writes of runs that have not ended, and hot loops, if one has text that is not valid."""
     try:
         return encode(reports)
-    except (TypeError, ValueError):  # such as half of a surrogate pair in the name of a key
-        return encode(
-            msgspec.structs.replace(reports, runs=[], failed=0, wrote=[], hot_loops=[], placed=[], dropped=count)
-        )
+    except (TypeError, ValueError):
+        lost = reports.dropped + len(reports.wrote) + len(reports.hot_loops)
+        return encode(msgspec.structs.replace(reports, wrote=[], hot_loops=[], dropped=lost))
 
 
 def _bounded(outcome: RunOutcome) -> RunOutcome:

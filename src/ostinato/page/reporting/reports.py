@@ -160,13 +160,13 @@ class Placed(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return Attempt(self.at, self.uid, _decode_placement(self._placement))
 
 
-RunsT = TypeVar("RunsT")
-AttemptT = TypeVar("AttemptT")
+PlacedT = TypeVar("PlacedT")
 
 
-class Reports(msgspec.Struct, Generic[RunsT, AttemptT], frozen=True, kw_only=True):
+class Reports(msgspec.Struct, Generic[PlacedT], frozen=True, kw_only=True):
     """What a process did since its last reports. `Received` and `Collected` are its two forms.
 
+    - `runs`: an array of them, encoded.
     - `failed`: the number of `runs` that failed.
     - `wrote`: the writes of runs that have not ended, or of tasks that outlived them; others are in `runs`.
     - `throttled`: responses with 429 by controller or component.
@@ -174,27 +174,55 @@ class Reports(msgspec.Struct, Generic[RunsT, AttemptT], frozen=True, kw_only=Tru
     """
 
     process: str
-    runs: RunsT
+    runs: msgspec.Raw
     failed: int = 0
     wrote: list[Wrote] = []
     controllers: list[ControllerStats] = []
     ended: list[str] = []
     watches: list[Watches] = []
     hot_loops: list[HotLoop] = []
-    placed: list[AttemptT] = []
+    placed: PlacedT
     throttled: dict[str, int] = {}
     dropped: int = 0
 
 
-Collected = Reports[list[Ended], Attempt]
-Received = Reports[msgspec.Raw, Placed]
+Collected = Reports[msgspec.Raw]
+Received = Reports[list[Placed]]
 
 
 def _state(cause: Cause) -> State:
     return State(Ref.of(cause.gvk, cause.key), cause.resource_version)
 
 
-encode = msgspec.msgpack.Encoder().encode
+class EncodedItems:
+    """Items of an array, each encoded when it is added. What it was made of need not be kept."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._data = bytearray()
+
+    def add(self, item: object) -> bool:
+        """Return False if the item cannot be encoded, such as text with half of a surrogate pair."""
+        size = len(self._data)
+        try:
+            _encode_into(item, self._data, -1)
+        except (TypeError, ValueError):
+            del self._data[size:]
+            return False
+        self.count += 1
+        return True
+
+    def take(self) -> msgspec.Raw:
+        """Remove all items; return them as an array."""
+        array = _ARRAY + self.count.to_bytes(4, "big") + self._data
+        self.count, self._data = 0, bytearray()
+        return msgspec.Raw(array)
+
+
+_ARRAY: Final = b"\xdd"  # of MessagePack, with a length of four bytes
+_encoder = msgspec.msgpack.Encoder()
+_encode_into = _encoder.encode_into
+encode = _encoder.encode
 decode = msgspec.msgpack.Decoder(Received).decode
 decode_writes = msgspec.msgpack.Decoder(list[Writes]).decode  # of runs, and nothing else of them
 decode_runs = msgspec.msgpack.Decoder(list[Ran]).decode

@@ -8,7 +8,7 @@ import os
 import pty
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from ostinato.cli.app import run
 from ostinato.controllers.reasons import Why
 from ostinato.controllers.reports.observing import RunOutcome
 from ostinato.page.facts import ControllerStats
-from ostinato.page.reporting.reports import Collected, Details, Ended, encode
+from ostinato.page.reporting.reports import Collected, Details, EncodedItems, Ended, encode
 from ostinato.page.reporting.sender import Sender
 from ostinato.world import World
 
@@ -33,6 +33,16 @@ def failed(at: float) -> Ended:
     return Ended((), at, RunOutcome(result="error", seconds=0.1, waited=0.0, error=HOSTILE), (), details)
 
 
+def _encoded(controllers: Sequence[ControllerStats], runs: Sequence[Ended] = (), failed: int = 0) -> bytes:
+    items = EncodedItems()
+    for each in runs:
+        items.add(each)
+    placed = EncodedItems().take()
+    return encode(
+        Collected(process="test", controllers=[*controllers], runs=items.take(), failed=failed, placed=placed)
+    )
+
+
 @contextlib.asynccontextmanager
 async def page(path: Path) -> AsyncIterator[None]:
     """A page that may not read metrics, with one controller that is behind."""
@@ -42,7 +52,7 @@ async def page(path: Path) -> AsyncIterator[None]:
         behind = ControllerStats(name="widgets", depth=7, workers=2, busy=2, rate=3.5, p50=0.25, reason="7 keys wait")
         idle = ControllerStats(name="idle", workers=1)
         runs = [failed(world.clock.wall())]
-        await sender.deliver(encode(Collected(process="test", controllers=[idle, behind], runs=runs, failed=1)))
+        await sender.deliver(_encoded([idle, behind], runs, failed=1))
         yield
         sender.close()
     world.executor.close()
@@ -113,7 +123,7 @@ def test_what_objects_contain_does_not_control_the_terminal(tmp_path: Path) -> N
         async with page(path := tmp_path / "page.sock"):
             sender = Sender(World.real().clock, path)
             hostile = ControllerStats(name="\x1b[2Jevil", workers=1, reason="\x1b]0;owned\x07\nbehind")
-            await sender.deliver(encode(Collected(process="other", controllers=[hostile], runs=[])))
+            await sender.deliver(_encoded([hostile]))
             sender.close()
             terminal = Terminal()
             process = await terminal.start(command(path, "--count", "1"), NO_COLOR="1")

@@ -11,12 +11,12 @@ import pytest
 from ostinato.http import unix_sockets
 from ostinato.http.server import HttpRequest, HttpResponse, SmallHttpServer
 from ostinato.page.reporting.reporter import Undelivered
-from ostinato.page.reporting.reports import Collected, encode
+from ostinato.page.reporting.reports import Collected, EncodedItems, encode
 from ostinato.page.reporting.sender import Sender
 from ostinato.world import World
 
 CLOCK = World.real().clock
-REPORTS = encode(Collected(process="controllers", runs=[]))
+REPORTS = encode(Collected(process="controllers", runs=EncodedItems().take(), placed=EncodedItems().take()))
 
 
 class Receiver:
