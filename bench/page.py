@@ -7,7 +7,7 @@
 - Both begin after the same time at rest; which comes first alternates from round to round.
 - Prints seconds until all Pods are available and until all are deleted, the ratio of both and that of the plane's own
   processor time, processor time and memory of the page's process under load, and its per cent of a core at rest; at the
-  end, the ratio of the medians.
+  end, the median of the ratios.
 """
 
 from __future__ import annotations
@@ -133,23 +133,22 @@ def main() -> None:
     options = parser.parse_args()
     load = Load(options.nodes, options.deployments, options.replicas)
     print(f"{load.pods} Pods on {load.nodes} nodes, {os.cpu_count()} cores", flush=True)
-    seconds: dict[bool, list[float]] = {False: [], True: []}
+    ratios: list[float] = []
     for number in range(options.rounds):
         found = {paged: measure(load, paged=paged) for paged in (number % 2 == 1, number % 2 == 0)}
         (without, _), (paged, cost) = found[False], found[True]
-        for has_page, each in ((False, without), (True, paged)):
-            _print(each.contender, each)
-            seconds[has_page].append(_seconds(each))
+        _print(without.contender, without)
+        _print(paged.contender, paged)
+        ratios.append(_seconds(paged) / _seconds(without))
         assert cost is not None
         cpu = (paged.available.cpu + paged.deleted.cpu - cost.cpu) / (without.available.cpu + without.deleted.cpu)
         print(
-            f"ratio {_seconds(paged) / _seconds(without):.3f} of seconds, {cpu:.3f} of CPU without the page's process; "
+            f"ratio {ratios[-1]:.3f} of seconds, {cpu:.3f} of CPU without the page's process; "
             f"page: {cost.rest:.1f} % of a core at rest, {cost.cpu:.1f} s of CPU under load, {cost.memory:.0f} MB at "
             f"most, {cost.streamed / 1e6:.1f} MB streamed",
             flush=True,
         )
-    ratio = statistics.median(seconds[True]) / statistics.median(seconds[False])
-    print(f"ratio of the medians of {options.rounds} rounds: {ratio:.3f} of seconds")
+    print(f"median of {options.rounds} rounds: {statistics.median(ratios):.3f} of seconds")
 
 
 def _seconds(each: Measured) -> float:
