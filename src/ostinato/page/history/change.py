@@ -78,18 +78,17 @@ class Change:
             change == "update" and after.is_being_deleted and before is not None and not before.is_being_deleted
         )
         self._is_deleting = after.is_being_deleted
-        known = last is not None and last.uid == after.uid
+        if last is not None and last.uid != after.uid:
+            last = None
         # Which was requested before, unless that was merged with this change.
-        self.completes_deletion = (
-            change == "delete" and after.is_being_deleted and (not known or last is None or last._is_deleting)
-        )
+        self.completes_deletion = change == "delete" and after.is_being_deleted and (last is None or last._is_deleting)
         self.ordinal = ordinal_of(after.resource_version)
         if before is not None:
             self._since = ordinal_of(before.resource_version)
         elif change == "create":
             self._since = 0
         else:
-            self._since = last.ordinal if last is not None and known else self.ordinal
+            self._since = self.ordinal if last is None else last.ordinal
         self._claimed = 0  # ordinal of the write that the run reported; 0: unknown
         self.run = ""
         self.controller = ""

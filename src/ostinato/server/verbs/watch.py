@@ -81,7 +81,7 @@ def _start(text: str) -> int:
         raise Unknown.of(str(error)) from error
 
 
-class Interval(NamedTuple):
+class _Interval(NamedTuple):
     """How events are sent together.
 
     - `seconds`: of the events of one piece; 0: each is sent at once.
@@ -92,15 +92,15 @@ class Interval(NamedTuple):
     merge: int | None = None
 
 
-def _interval(text: str) -> Interval:
+def _interval(text: str) -> _Interval:
     if not text:
-        return Interval()
+        return _Interval()
     found = _INTERVAL.fullmatch(text.strip())
     if found is None or float(found[1]) > _LONGEST_INTERVAL:
         raise BadRequest.of(
             f"Ostinato-Watch-Interval: {text!r} is not a number of seconds from 0 to 1, with or without `; merge=N`"
         )
-    return Interval(float(found[1]), None if found[2] is None else int(found[2]))
+    return _Interval(float(found[1]), None if found[2] is None else int(found[2]))
 
 
 async def _refused(writer: WatchWriter, error: APIError) -> AsyncIterator[bytes]:
@@ -117,7 +117,7 @@ class _Watch(AsyncIterator[bytes]):
         selection: Selection,
         writer: WatchWriter,
         start: int,
-        interval: Interval,
+        interval: _Interval,
     ) -> None:
         self._index = context.index
         self._turns = context.lane.turns
@@ -311,16 +311,11 @@ def _kind_between(before: Entry | None, after: Entry | None) -> str:
 
 
 def _merged(events: list[Event]) -> list[tuple[Entry | None, Event]]:
-    """Of each object the last event, with the entry before the first; in the order of the last events.
-
-    A deletion is the last event of an object: what follows is another one of the same name.
-    """
+    """Of each object the last event, with the entry before the first; in the order of the last events."""
     found: dict[str, tuple[Entry | None, Event]] = {}
-    ended: list[tuple[Entry | None, Event]] = []
     for event in events:
-        first, last = found.pop(event.key, (event.previous, event))
-        if last.entry is None and last is not event:
-            ended.append((first, last))
-            first = event.previous
-        found[event.key] = first, event
-    return sorted((*ended, *found.values()), key=lambda each: each[1].version)
+        entry = event.entry or event.previous
+        assert entry is not None
+        before, _ = found.pop(entry.uid, (event.previous, event))
+        found[entry.uid] = before, event
+    return [*found.values()]
