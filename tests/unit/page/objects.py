@@ -13,7 +13,7 @@ from ostinato.cache.store.entry_decoder import EntryDecoder
 from ostinato.controllers.current import Reconcile
 from ostinato.controllers.reports.observing import RunOutcome
 from ostinato.page.facts import Ref
-from ostinato.page.history.runs import Batch
+from ostinato.page.history.runs import ReceivedRuns
 from ostinato.page.reporting.reporter import Reporter
 from ostinato.page.reporting.reports import Details, Ended, Received, Wrote, decode, encode
 
@@ -52,11 +52,11 @@ def details(run: Reconcile) -> Details:
     return Details(run.id, run.controller, key, run.why, run.explanations)
 
 
-def ran(*runs: tuple[float, Reconcile]) -> Batch:
+def ran(*runs: tuple[float, Reconcile]) -> ReceivedRuns:
     """Successful runs, as the page has received them. With the time when each ended."""
     outcome = RunOutcome(result="success", seconds=0.1, waited=0.0)
     body = encode([Ended((), at, outcome, (), details(run)) for at, run in runs])
-    return Batch(msgspec.Raw(body), len(runs), max(at for at, _ in runs), len(body))
+    return ReceivedRuns(msgspec.Raw(body), len(runs), max(at for at, _ in runs), len(body))
 
 
 def taken(reporter: Reporter) -> Received | None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from ostinato.page.facts import gvk_of, kind_node
 from ostinato.page.history.changes import Changes
-from ostinato.page.history.runs import Batch, PastAlarms, Placements, Runs, Samples
+from ostinato.page.history.runs import PastAlarms, Placements, ReceivedRuns, Runs, Samples
 from ostinato.page.live.alarms import Alarms
 from ostinato.page.live.graph import LiveGraph
 from ostinato.page.reporting.reports import Ran, Wrote, decode, decode_runs, decode_writes
@@ -44,7 +44,7 @@ class History:
         self._claim(now, reports.wrote)
         written = decode_writes(reports.runs)
         self._claim(now, [wrote for run in written for wrote in run.writes])
-        self.runs.add(Batch(reports.runs, len(written), now, len(body)))
+        self.runs.add(ReceivedRuns(reports.runs, len(written), now, len(body)))
         if reports.failed or self.alarms.has_failing:
             self._judge(decode_runs(reports.runs))
         for stats in reports.controllers:

@@ -22,7 +22,7 @@ _MAX_ATTEMPTS: Final = 10  # for each
 _OVERHEAD: Final = 400  # approximate bytes of a run beside the message, with the index
 
 
-class Batch(msgspec.Struct, frozen=True, gc=False):
+class ReceivedRuns(msgspec.Struct, frozen=True, gc=False):
     """Runs that were received together.
 
     - `at`: when. `count`: of the runs.
@@ -46,7 +46,7 @@ class Runs:
         self.added = 0  # number of runs that were added so far
         self._max_bytes = max_bytes
         self._max_age = max_age
-        self._ring: deque[Batch] = deque()
+        self._ring: deque[ReceivedRuns] = deque()
         self._dropped = 0  # number of runs that were dropped so far
         self._indexed = 0  # number of the first runs that the index has seen
         self._by_id: dict[str, tuple[Ran, str]] = {}  # with the id of the run of the same key before it, or ""
@@ -55,7 +55,7 @@ class Runs:
     def __len__(self) -> int:
         return self.added - self._dropped
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: ReceivedRuns) -> None:
         if not batch.count:
             return
         self._ring.append(batch)
@@ -85,7 +85,7 @@ class Runs:
 
     def after(self, added: int) -> list[Ran]:
         """Return the runs that were added after the first `added`, oldest first."""
-        new, batches = self.added - added, deque[Batch]()
+        new, batches = self.added - added, deque[ReceivedRuns]()
         for batch in reversed(self._ring):
             if new <= 0:
                 break
@@ -195,5 +195,5 @@ class Placements:
         return [each.attempt() for each in self._by_pod.get(uid, ())]
 
 
-def _size(batch: Batch) -> int:
+def _size(batch: ReceivedRuns) -> int:
     return batch.size + _OVERHEAD * batch.count

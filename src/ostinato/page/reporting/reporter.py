@@ -61,7 +61,7 @@ class Undelivered(Exception):  # noqa: N818 - named after the condition
     """The reports were not delivered, and are lost."""
 
 
-class Batch(msgspec.Struct, frozen=True):
+class EncodedReports(msgspec.Struct, frozen=True):
     """Encoded reports. `count`: how many are lost if it is not delivered."""
 
     body: bytes
@@ -172,7 +172,7 @@ class Reporter:
             if is_new:
                 self._watches = dict.fromkeys(self._watches, False)
 
-    def take(self) -> Batch | None:
+    def take(self) -> EncodedReports | None:
         """Return the reports since the last call; None if there are none."""
         controllers = self._sample()
         unreported = [each for each, reported in self._watches.items() if not reported]
@@ -198,7 +198,7 @@ class Reporter:
         self._throttled = {}
         self._watches.update(dict.fromkeys(unreported, True))
         self._writes = self._failed = self._dropped = 0
-        return Batch(_encoded(reports), count)
+        return EncodedReports(_encoded(reports), count)
 
     def _sample(self) -> list[ControllerStats]:
         """Return the statistics of the controllers, once a second."""

@@ -109,6 +109,12 @@ class ObservedPlane(Observed):
         await self.client.create(deployment(replicas, **spec))
         return await self.ready(replicas)
 
+    async def roll_out(self, replicas: int, **spec: Any) -> tuple[list[str], list[str]]:
+        """Create the Deployment `web`, and let `bob` change its image; return its Pods before and after."""
+        old = [pod.metadata.name for pod in await self.deploy(replicas, **spec)]
+        await self.client.apply(deployment(replicas, "web:2", **spec), field_manager="bob", force=True)
+        return old, [pod.metadata.name for pod in await self.ready(replicas, frozenset(old))]
+
     async def disturb(self, pods: list[str], seed: int) -> None:
         """Change what is no reason to replace a Pod: the status of others, an annotation of their ReplicaSet."""
         condition = {"type": f"example.dev/Tested{seed}", "status": "True"}

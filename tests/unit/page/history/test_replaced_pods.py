@@ -25,12 +25,9 @@ def origin(why: Explained) -> tuple[str, str, str]:
 @pytest.mark.parametrize("spec", [{}, SURGE, RECREATE], ids=["RollingUpdate", "surge", "Recreate"])
 def test_a_rollout_replaces_pods_because_of_the_edit(spec: dict[str, Any]) -> None:
     async def test(plane: ObservedPlane) -> None:
-        old = await plane.deploy(4, **spec)
-        await plane.client.apply(deployment(4, "web:2", **spec), field_manager="bob", force=True)
-        new = await plane.ready(4, frozenset(pod.metadata.name for pod in old))
-        assert {pod.metadata.name for pod in old}.isdisjoint(pod.metadata.name for pod in new)
-        chains = [plane.deletion(pod.metadata.name) for pod in old] + [plane.creation(pod.metadata.name) for pod in new]
-        for why in chains:
+        old, new = await plane.roll_out(4, **spec)
+        assert set(old).isdisjoint(new)
+        for why in [*map(plane.deletion, old), *map(plane.creation, new)]:
             assert origin(why) == ("user", "bob", "Deployment default/web"), str(why)
             assert "web:1 → web:2" in why.steps[-1].write.summary
             assert why.steps[0].write.author == "replicaset-controller", str(why)
@@ -41,13 +38,11 @@ def test_a_rollout_replaces_pods_because_of_the_edit(spec: dict[str, Any]) -> No
 @pytest.mark.parametrize("spec", [{}, SURGE, RECREATE], ids=["RollingUpdate", "surge", "Recreate"])
 def test_the_reason_is_known_although_the_writes_of_pods_were_merged(spec: dict[str, Any]) -> None:
     async def test(plane: ObservedPlane) -> None:
-        old = await plane.deploy(4, **spec)
-        await plane.client.apply(deployment(4, "web:2", **spec), field_manager="bob", force=True)
-        new = await plane.ready(4, frozenset(pod.metadata.name for pod in old))
-        created = [plane.creation(pod.metadata.name) for pod in new]
+        old, new = await plane.roll_out(4, **spec)
+        created = [*map(plane.creation, new)]
         for why in created:  # the first state that was seen is that of a bound Pod
             assert "spec.nodeName" in [each.path for each in why.steps[0].write.diff]
-        for why in created + [plane.request(pod.metadata.name) for pod in old]:
+        for why in [*created, *map(plane.request, old)]:
             assert origin(why) == ("user", "bob", "Deployment default/web"), str(why)
             assert why.steps[0].write.author == "replicaset-controller", str(why)
 
@@ -56,10 +51,8 @@ def test_the_reason_is_known_although_the_writes_of_pods_were_merged(spec: dict[
 
 def test_the_chain_of_a_long_rollout_reaches_the_edit_and_leaves_out_its_middle() -> None:
     async def test(plane: ObservedPlane) -> None:
-        old = await plane.deploy(8, **ONE_BY_ONE)
-        await plane.client.apply(deployment(8, "web:2", **ONE_BY_ONE), field_manager="bob", force=True)
-        await plane.ready(8, frozenset(pod.metadata.name for pod in old))
-        longest = max((plane.deletion(pod.metadata.name) for pod in old), key=lambda why: len(why.steps))
+        old, _ = await plane.roll_out(8, **ONE_BY_ONE)
+        longest = max(map(plane.deletion, old), key=lambda why: len(why.steps))
         assert [step.n for step in longest.steps if step.type == "skipped"] != []
         assert len(longest.steps) <= 61
         assert origin(longest) == ("user", "bob", "Deployment default/web")
