@@ -314,3 +314,39 @@ def test_a_page_that_is_killed_returns_with_all_controllers(plane: PlaneProcess,
     query = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "namespace": "default"}
     name = pod_of(sock).rpartition("-")[0]
     until(lambda: get(sock, "why", **query, name=name)["chain"][-1]["type"] == "user")
+
+
+def test_the_page_of_a_plane_interrupts_no_other_process(plane: PlaneProcess) -> None:
+    parts = plane.parts()
+    own = os.getpriority(os.PRIO_PROCESS, parts["apiserver"])
+    assert os.getpriority(os.PRIO_PROCESS, parts["page"]) == min(19, own + 15)
+    if hasattr(os, "SCHED_BATCH"):
+        assert os.sched_getscheduler(parts["page"]) == os.SCHED_BATCH
+
+
+def test_a_page_that_is_behind_receives_the_writes_of_an_object_as_one(plane: PlaneProcess, sock: Path) -> None:
+    names = [f"fill-{number}" for number in range(100)]
+
+    async def write() -> None:
+        async with Client.connect(Config.load(path=plane.kubeconfig), field_manager="a-user") as client:
+            for text in "abcd":
+                for name in names:
+                    metadata = {"name": name, "namespace": "default"}
+                    data = {"text": text, "fill": "x" * 20_000}
+                    await client.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+
+    page = plane.parts()["page"]
+    os.kill(page, signal.SIGSTOP)  # its socket is full after some of the first writes
+    try:
+        asyncio.run(write())
+    finally:
+        os.kill(page, signal.SIGCONT)
+    query = {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": names[-1]}
+
+    def seen() -> Any:
+        found = get(sock, "object", **query)
+        return found if any(each["text"] == "  text: d" for each in found.get("lines", ())) else None
+
+    writes = until(seen)["writes"]  # newest first
+    assert 0 < len(writes) < 4
+    assert (writes[-1]["verb"], writes[-1]["author"]) == ("create", "a-user")
