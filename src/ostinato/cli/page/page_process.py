@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from contextlib import suppress
 from typing import Final
 
 from ostinato.cli.page.address import announce, page_address
+from ostinato.cli.page.precedence import Precedence
 from ostinato.client.client import Client
 from ostinato.client.config.config import Config
 from ostinato.manager import Purpose
@@ -23,8 +22,6 @@ from ostinato.world import World
 from ostinato.world.supervision import supervised
 
 _MERGED: Final = 200  # waiting events of a kind above which those of an object are merged
-_NICENESS: Final = 15  # a thirtieth of the weight of the plane: it must not slow the plane down
-_BATCH: Final = getattr(os, "SCHED_BATCH", None)  # it does not interrupt the plane when events arrive; Linux
 
 
 class PageProcess:
@@ -35,6 +32,8 @@ class PageProcess:
         self._host, port = page_address(address)
         self._access = LocalAccess(world, settings.state)
         self._world = world
+        self._precedence = Precedence(world.clock)
+        self._yielding: asyncio.Task[None] | None = None
         self._writes = writes
         self._state = settings.state
         self._identity = identity = identities.PAGE_WRITES if writes else identities.PAGE
@@ -59,7 +58,10 @@ class PageProcess:
         config = Config.load(path=self._state / "admin.kubeconfig")
         async with Client.connect(config, world=self._world) as administrator:
             await roles.ensure_page(administrator, self._identity, writes=self._writes)
-        _yield_to_plane()
+        self._precedence.yield_()
+        self._yielding = asyncio.get_running_loop().create_task(
+            supervised("page: precedence", self._precedence.run, self._world.clock)
+        )
         await self._page.start()
         announce(self._page.url, self._host)
 
@@ -68,16 +70,11 @@ class PageProcess:
         await asyncio.get_running_loop().create_future()
 
     async def stop(self) -> None:
+        if self._yielding is not None:
+            self._yielding.cancel()
+            await asyncio.wait([self._yielding])
         await self._page.stop()
         await self._access.close()
-
-
-def _yield_to_plane() -> None:
-    """Run this process only where the plane leaves the processor idle, or for its small share."""
-    with suppress(OSError):
-        os.nice(_NICENESS)
-        if _BATCH is not None:
-            os.sched_setscheduler(0, _BATCH, os.sched_param(0))
 
 
 class Reporting:
