@@ -105,6 +105,32 @@ def test_the_deletion_of_an_unknown_object_is_reported() -> None:
     with_informer(scenario)
 
 
+def test_a_deleted_object_may_be_emitted_as_the_store_had_it() -> None:
+    """For a server that sends no more of it than its identity."""
+
+    async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
+        events = Recorder()
+        informer.add_handler(events)
+        server.put("a", spec={"nodeName": "node-1"})
+        await simulation.clock.sleep(0.1)
+        events.clear()
+        uid = server.objects[key("a")]["metadata"]["uid"]
+        for name, identity in (("a", uid), ("b", "another"), ("x", "unknown")):
+            metadata = {"name": name, "namespace": "default", "uid": identity, "resourceVersion": "200"}
+            server.send(RawEvent("DELETED", msgspec.json.encode({"metadata": metadata})))
+        await simulation.clock.sleep(0.1)
+        assert events.summaries == ["deleted a", "deleted b", "deleted x"]
+        known, recreated, unknown = [each.last_known for each in events.items if isinstance(each, Deleted)]
+        assert (known.uid, known.resource_version) == (uid, "200")
+        assert known.dict()["spec"] == {"nodeName": "node-1"}
+        assert [(each.uid, each.dict().get("spec")) for each in (recreated, unknown)] == [
+            ("another", None),
+            ("unknown", None),
+        ]
+
+    with_informer(scenario, FeedOptions(last_stored=True))
+
+
 def test_a_relist_emits_deletions_first_with_the_last_known_state() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         seen: list[tuple[str, list[str]]] = []

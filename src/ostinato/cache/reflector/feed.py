@@ -39,7 +39,6 @@ from ostinato.metrics import Sample
 from ostinato.world import Timer, World
 
 _PACKED_PER_STEP: Final = 16  # objects
-_IDLE_AFTER: Final = 1.0  # seconds without a delta
 
 
 class FeedOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,8 +47,11 @@ class FeedOptions(msgspec.Struct, frozen=True, kw_only=True):
     - `transform`: reduces an object to what the cache stores. Defaults to removing managedFields.
     - `keep_managed_fields`: store managedFields too. Defaults to False.
     - `metadata_only`: the source serves PartialObjectMetadata. Defaults to False.
+    - `last_stored`: a deleted object is emitted as the store had it, so that the source may send its identity alone.
+      Defaults to False: as it is received.
     - `reflector`: how to list and watch.
     - `most_unpacked`: changed objects that may wait until the feed is idle before they are packed. Defaults to 4,000.
+    - `idle_after`: seconds without a delta after which the feed is idle. Defaults to 1.
     - `metrics`: receives observations. Defaults to nothing.
     - `name`: the label `name` of the metrics.
     """
@@ -58,8 +60,10 @@ class FeedOptions(msgspec.Struct, frozen=True, kw_only=True):
     transform: Transform | None = None
     keep_managed_fields: bool = False
     metadata_only: bool = False
+    last_stored: bool = False
     reflector: ReflectorOptions = ReflectorOptions()
     most_unpacked: int = 4_000
+    idle_after: float = 1.0
     metrics: CacheMetrics | None = None
     name: str = ""
 
@@ -174,12 +178,12 @@ class Feed:
         if self.store.unpacked:
             await self._pack(self._options.most_unpacked)
             if self._timer is None:
-                self._timer = self._clock.timer(_IDLE_AFTER, self._check_idle)
+                self._timer = self._clock.timer(self._options.idle_after, self._check_idle)
         return await self._fifo.pop()
 
     def _check_idle(self) -> None:
         """Put `Idle` into the FIFO if idle for long enough, else check again later."""
-        left = self._popped_at + _IDLE_AFTER - self._clock.monotonic()
+        left = self._popped_at + self._options.idle_after - self._clock.monotonic()
         self._timer = None if left <= 0 else self._clock.timer(left, self._check_idle)
         if left <= 0:
             self._fifo.put(Idle())
@@ -206,7 +210,9 @@ class Feed:
                 else:
                     events += _differences(known, entry)
             else:  # also of an unknown object: whoever created it may not know that it is gone
-                store.remove(entry)
+                known = store.remove(entry)
+                if self._options.last_stored and known is not None and known.uid == entry.uid:
+                    entry = msgspec.structs.replace(known, resource_version=entry.resource_version)
                 events.append(Deleted(entry))
         return events
 

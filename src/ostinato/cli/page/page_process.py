@@ -37,7 +37,7 @@ class PageProcess:
         self._writes = writes
         self._state = settings.state
         self._identity = identity = identities.PAGE_WRITES if writes else identities.PAGE
-        interval = (INTERVAL_HEADER, f"{INTERVAL}; merge={_MERGED}")
+        interval = (INTERVAL_HEADER, f"{INTERVAL}; merge={_MERGED}; deleted=identity")
         transport = self._access.connect(Purpose("page", identity=identity), interval)
         client = Client(transport, world=world, warn=ignore_warning)
         self._page = Page(

@@ -37,6 +37,7 @@ _SETTLE: Final = 1.0  # seconds after a change of a definition
 _FIRST_RETRY: Final = 1.0
 _DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 _MOST_UNPACKED: Final = 20_000  # objects of a kind; recent changes refer to the same bytes
+_IDLE_AFTER: Final = 5.0  # seconds; merged events arrive once a second
 _ELECTION_FIELDS: Final = ("holderIdentity", "leaseTransitions")
 _logger = logging.getLogger("ostinato.page")
 
@@ -133,7 +134,9 @@ class Cluster:
         feed = FeedOptions(
             keep_managed_fields=True,
             transform=self._masking if gvk.group_kind == SECRET else None,
+            last_stored=True,
             most_unpacked=_MOST_UNPACKED,
+            idle_after=_IDLE_AFTER,
             name="page",
         )
         fields = f"metadata.namespace!={NODE_LEASES}" if gvk.group_kind == LEASE else None

@@ -106,6 +106,12 @@ class Resource:
             data = msgspec.json.encode(self.from_storage(msgspec.json.decode(data)))
         return self._head + data[1:]
 
+    def wrapped(self, data: bytes) -> tuple[bytes | memoryview, ...]:
+        """Like `wrap`, in parts: without a copy of the data where that is possible."""
+        if self.from_storage is not None:
+            return (self.wrap(data),)
+        return self._head, memoryview(data)[1:]
+
     @property
     def items_as_stored(self) -> bool:
         """Whether `item` returns its argument unchanged."""

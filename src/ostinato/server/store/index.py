@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 HISTORY_SECONDS = 300.0
 HISTORY_EVENTS = 100_000
 HISTORY_BYTES = 128 * 1024 * 1024
-SHARED_EVENTS = 4_096  # the newest events, of about a second under load, share their encodings among watchers,
+SHARED_EVENTS = 512  # the newest events share their encodings among watchers,
 SHARED_BYTES = 16 * 1024 * 1024  # up to this total size of their objects
 
 

@@ -8,8 +8,9 @@
   minute, and shortly before the watch ends.
 - A watch ends with its timeout, when its client is too slow, and when its resource is removed.
 - A client that sends `Ostinato-Watch-Interval: SECONDS` receives the events of so many seconds together, which costs
-  the server less than single events do. With `SECONDS; merge=N`, while more than N events wait, it receives them twice
-  a second, and the successive events of an object as one.
+  the server less than single events do. With `SECONDS; merge=N`, while more than N events wait, it receives them once
+  a second, and the successive events of an object as one. With `; deleted=identity` too, a DELETED event has no more of
+  its object than names, uid and resourceVersion: the client has the rest.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ BOOKMARK_EVERY = 60.0
 BOOKMARK_BEFORE_END = 2.0
 INTERVAL_HEADER = "ostinato-watch-interval"
 _LONGEST_INTERVAL = 1.0  # seconds
-_MERGED_INTERVAL = 0.5  # seconds, while events are merged
-_INTERVAL = re.compile(r"([0-9]{1,4}(?:\.[0-9]{0,9})?)(?:; *merge=([0-9]{1,9}))?")
+_MERGED_INTERVAL = 1.0  # seconds, while events are merged
+_INTERVAL = re.compile(r"([0-9]{1,4}(?:\.[0-9]{0,9})?)(?:; *merge=([0-9]{1,9}))?(; *deleted=identity)?")
 _CHUNK = 1024 * 1024  # bytes of initial events per chunk
 _PIECE = 64 * 1024  # bytes of later events per chunk: the allocator reuses memory of this size
 
@@ -54,7 +55,7 @@ async def watch(context: Context) -> Stream:
     interval = _interval(context.request.headers.get(INTERVAL_HEADER, ""))
     if form.media == "yaml":
         raise NotAcceptable.of(_STREAMS)
-    writer = WatchWriter(context.resource, form)
+    writer = WatchWriter(context.resource, form, identifies_deleted=interval.identifies_deleted)
     chunks: AsyncIterator[bytes]
     forward = None
     try:
@@ -86,10 +87,12 @@ class _Interval(NamedTuple):
 
     - `seconds`: of the events of one piece; 0: each is sent at once.
     - `merge`: the number of waiting events above which those of an object are merged; None: they never are.
+    - `identifies_deleted`: the client needs no more of a deleted object than its identity.
     """
 
     seconds: float = 0.0
     merge: int | None = None
+    identifies_deleted: bool = False
 
 
 def _interval(text: str) -> _Interval:
@@ -98,9 +101,10 @@ def _interval(text: str) -> _Interval:
     found = _INTERVAL.fullmatch(text.strip())
     if found is None or float(found[1]) > _LONGEST_INTERVAL:
         raise BadRequest.of(
-            f"Ostinato-Watch-Interval: {text!r} is not a number of seconds from 0 to 1, with or without `; merge=N`"
+            f"Ostinato-Watch-Interval: {text!r} is not a number of seconds from 0 to 1, with or without `; merge=N` "
+            "and `; deleted=identity`"
         )
-    return _Interval(float(found[1]), None if found[2] is None else int(found[2]))
+    return _Interval(float(found[1]), None if found[2] is None else int(found[2]), bool(found[3]))
 
 
 async def _refused(writer: WatchWriter, error: APIError) -> AsyncIterator[bytes]:
@@ -260,11 +264,16 @@ class _Watch(AsyncIterator[bytes]):
         last = self._ends - BOOKMARK_BEFORE_END
         return min(now + BOOKMARK_EVERY, last) if now < last else self._ends
 
-    def _lines(self, events: list[Event]) -> list[bytes]:
+    def _lines(self, events: list[Event]) -> list[bytes | memoryview]:
+        """The lines of events, perhaps in several parts."""
         write, kind_of = self._writer.event, self._kind_of
+        if not self._interval.seconds:
+            return [write(kind, event) for event in events if (kind := kind_of(event))]
+        parts = self._writer.parts
         if self._merge is not None and len(events) > self._merge:
-            return [write(_kind_between(before, event.entry), event) for before, event in _merged(events)]
-        return [write(kind, event) for event in events if (kind := kind_of(event))]
+            merged = _merged(events)
+            return [part for before, event in merged for part in parts(_kind_between(before, event.entry), event)]
+        return [part for event in events if (kind := kind_of(event)) for part in parts(kind, event)]
 
     def _selected_kind_of(self, event: Event) -> str:
         selects = self._selection.selects
@@ -281,8 +290,8 @@ class _Watch(AsyncIterator[bytes]):
         )
 
 
-def _pieces(lines: list[bytes]) -> Iterator[bytes]:
-    """Join lines to pieces that are not much longer than `_PIECE`."""
+def _pieces(lines: list[bytes | memoryview]) -> Iterator[bytes]:
+    """Join lines, or parts of them, to pieces that are not much longer than `_PIECE`."""
     first, size = 0, 0
     for number, line in enumerate(lines, 1):
         size += len(line)

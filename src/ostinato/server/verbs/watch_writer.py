@@ -16,6 +16,8 @@ from ostinato.server.resources.strategy import Json
 from ostinato.server.store.records import Entry, Event
 
 _KINDS = ("ADDED", "MODIFIED", "DELETED")
+_LINE_HEADS = {kind: b'{"type":"%b","object":' % kind.encode() for kind in (*_KINDS, "BOOKMARK", "ERROR")}
+_LINE_END = b"}\n"
 _LAST_STATE = "last state"  # key of the last state, among the event's encodings
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
@@ -27,9 +29,12 @@ class NotAList(Exception):  # noqa: N818
 class WatchWriter:
     """Encodes the events of one watch, as lines of JSON or as protobuf frames."""
 
-    def __init__(self, resource: Resource, form: Form) -> None:
+    def __init__(self, resource: Resource, form: Form, *, identifies_deleted: bool = False) -> None:
+        """`identifies_deleted`: `parts` has no more of a deleted object than its identity. Defaults to False."""
         self._resource = resource
         self._form = form
+        self._as_stored = not (form.convert or form.media == "protobuf" or resource.from_storage is not None)
+        self._identifies_deleted = identifies_deleted and self._as_stored
         self._columns = form.convert == "Table"  # only the first event has the columns
         self._keys = self._encoding_keys()
 
@@ -49,6 +54,18 @@ class WatchWriter:
         else:
             self._sent_columns()
         return found
+
+    def parts(self, kind: str, event: Event) -> tuple[bytes | memoryview, ...]:
+        """Like `event`, in parts: without a copy of the object where that is possible, and not cached."""
+        if not self._as_stored:
+            return (self.event(kind, event),)
+        data = _identity(event) if self._identifies_deleted and kind == "DELETED" else None
+        if data is None:
+            found = event.encoded.get(self._keys[kind])
+            if found is not None:
+                return (found,)
+            data = _shown(kind, event)
+        return _LINE_HEADS[kind], *self._resource.wrapped(data), _LINE_END
 
     def added(self, data: bytes) -> bytes:
         """Encode the ADDED event of an object that exists when the watch begins."""
@@ -116,7 +133,7 @@ class WatchWriter:
             from ostinato.api import protobuf  # noqa: PLC0415
 
             return protobuf.watch_event(kind, body)
-        return b'{"type":"%b","object":%b}\n' % (kind.encode(), body)
+        return b"%b%b%b" % (_LINE_HEADS[kind], body, _LINE_END)
 
 
 def _shown(kind: str, event: Event) -> bytes:
@@ -135,14 +152,27 @@ def _last_state(event: Event) -> bytes:
     return found
 
 
+def _identity(event: Event) -> bytes | None:
+    """Names, uid and resourceVersion of a deleted object; None if it does not begin with them."""
+    assert event.previous is not None
+    found = _around_version(event.previous)
+    return None if found is None else b'%b"resourceVersion":"%d"}}' % (found[0], event.version)
+
+
 def _with_version(entry: Entry, version: int) -> bytes:
     """Return a stored object with another resourceVersion."""
-    head, field, rest = entry.data.partition(b'"resourceVersion":"%d"' % entry.version)
-    if field and head.startswith(b'{"metadata":{') and head.count(b"{") == 2:  # in no map before it
-        return b'%b"resourceVersion":"%d"%b' % (head, version, rest)
+    found = _around_version(entry)
+    if found is not None:
+        return b'%b"resourceVersion":"%d"%b' % (found[0], version, found[1])
     obj = msgspec.json.decode(entry.data)
     obj["metadata"]["resourceVersion"] = str(version)
     return msgspec.json.encode(obj)
+
+
+def _around_version(entry: Entry) -> tuple[bytes, bytes] | None:
+    """What is before and after the resourceVersion of a stored object; None if it is after a nested value."""
+    head, field, rest = entry.data.partition(b'"resourceVersion":"%d"' % entry.version)
+    return (head, rest) if field and head.startswith(b'{"metadata":{') and head.count(b"{") == 2 else None
 
 
 # Required fields of an empty object of these kinds, beyond zero values.

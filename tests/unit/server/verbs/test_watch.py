@@ -367,8 +367,30 @@ async def test_many_events_of_an_interval_are_merged_by_object(api: Api) -> None
 
 
 @asking
+async def test_a_watch_of_an_interval_may_ask_for_the_identity_of_deleted_objects_alone(api: Api) -> None:
+    created = await config_map(api, "a")
+    path = f"{CONFIG_MAPS}?watch=1&resourceVersion={version(created)}"
+    brief = await watch(api, path, **{"ostinato-watch-interval": "0.1; deleted=identity"})
+    merged = await watch(api, path, **{"ostinato-watch-interval": "0.1; merge=1; deleted=identity"})
+    whole = await watch(api, path)
+    await api.merge(f"{CONFIG_MAPS}/a", {"data": {"k": "2"}, "metadata": {"labels": {"x": "1"}}})
+    await config_map(api, "b")
+    await api.delete(f"{CONFIG_MAPS}/a")
+    every = await whole.take(3)
+    assert told(every) == [("MODIFIED", "a"), ("ADDED", "b"), ("DELETED", "a")]
+    last = every[-1]["object"]
+    assert last["data"] == {"k": "2"}
+    identity = {name: last["metadata"][name] for name in ("name", "namespace", "uid", "resourceVersion")}
+    deleted = {"type": "DELETED", "object": {"kind": "ConfigMap", "apiVersion": "v1", "metadata": identity}}
+    assert await brief.take(3) == [*every[:2], deleted]
+    assert await merged.take(2) == [every[1], deleted]
+    for each in (brief, merged, whole):
+        await each.close()
+
+
+@asking
 async def test_the_interval_of_a_watch_is_checked(api: Api) -> None:
-    for text in ("2", "-1", "nan", "soon", "1e-1", "0.5; merge=", "0.5; merge=-1", "0.5; other=1"):
+    for text in ("2", "-1", "nan", "soon", "1e-1", "0.5; merge=", "0.5; merge=-1", "0.5; deleted=no", "0.5; other=1"):
         answer = await refused(api, f"{CONFIG_MAPS}?watch=1", **{"ostinato-watch-interval": text})
         assert answer.code == 400
         assert "Ostinato-Watch-Interval" in answer.body["message"]
