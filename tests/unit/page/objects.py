@@ -11,11 +11,11 @@ from ostinato.api.object import KindInfo, plural_of
 from ostinato.cache.store.entry import CollectionInfo, Entry
 from ostinato.cache.store.entry_decoder import EntryDecoder
 from ostinato.controllers.current import Reconcile
-from ostinato.controllers.reports.observing import RunOutcome
+from ostinato.controllers.reports.observing import RunOutcome, RunResult
 from ostinato.page.facts import Ref
 from ostinato.page.history.runs import ReceivedRuns
 from ostinato.page.reporting.reporter import Reporter
-from ostinato.page.reporting.reports import Details, Ended, Received, Wrote, decode, encode
+from ostinato.page.reporting.reports import FAILED, Details, Ended, Received, Wrote, decode, encode
 
 
 def entry(instance: dict[str, Any]) -> Entry:
@@ -52,11 +52,12 @@ def details(run: Reconcile) -> Details:
     return Details(run.id, run.controller, key, run.why, run.explanations)
 
 
-def ran(*runs: tuple[float, Reconcile]) -> ReceivedRuns:
-    """Successful runs, as the page has received them. With the time when each ended."""
-    outcome = RunOutcome(result="success", seconds=0.1, waited=0.0)
+def ran(*runs: tuple[float, Reconcile], result: RunResult = "success") -> ReceivedRuns:
+    """Runs, as the page has received them. With the time when each ended."""
+    outcome = RunOutcome(result=result, seconds=0.1, waited=0.0)
     body = encode([Ended((), at, outcome, (), details(run)) for at, run in runs])
-    return ReceivedRuns(msgspec.Raw(body), len(runs), max(at for at, _ in runs), len(body))
+    failed = len(runs) if result in FAILED else 0
+    return ReceivedRuns(msgspec.Raw(body), len(runs), failed, max(at for at, _ in runs), len(body))
 
 
 def taken(reporter: Reporter) -> Received | None:

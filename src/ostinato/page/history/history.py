@@ -16,6 +16,7 @@ from ostinato.world import Clock
 _PACKED_PER_STEP: Final = 32  # changes
 _EVENT: Final = "Event"  # not watched
 _BUSY: Final = 50  # changes in a step
+_CALM: Final = 5.0  # seconds after a busy step
 _EXPIRE: Final = 1.0  # seconds between two searches for what is too old
 
 
@@ -33,6 +34,7 @@ class History:
         self._edges: set[tuple[str, str, str]] = set()  # that the graph has: controller, apiVersion, kind
         self._tidied = 0  # number of the last change that `tidy` has seen
         self._expired_at = float("-inf")
+        self._busy_at = float("-inf")
 
     def receive(self, body: bytes) -> None:
         """Record the reports of a process. Raises msgspec.MsgspecError if they are invalid."""
@@ -44,7 +46,7 @@ class History:
         self._claim(now, reports.wrote)
         written = decode_writes(reports.runs)
         self._claim(now, [wrote for run in written for wrote in run.writes])
-        self.runs.add(ReceivedRuns(reports.runs, len(written), now, len(body)))
+        self.runs.add(ReceivedRuns(reports.runs, len(written), reports.failed, now, len(body)))
         if reports.failed or self.alarms.has_failing:
             self._judge(decode_runs(reports.runs))
         for stats in reports.controllers:
@@ -87,5 +89,7 @@ class History:
             self.runs.expire(now)
             self.past_alarms.expire(now)
         added, self._tidied = self.changes.last - self._tidied, self.changes.last
-        if self.changes.needs_packing and added <= _BUSY:  # otherwise they are dropped before they are packed
+        if added > _BUSY:
+            self._busy_at = now
+        elif self.changes.needs_packing and now - self._busy_at >= _CALM:  # others may be dropped before
             self.changes.pack(_PACKED_PER_STEP)

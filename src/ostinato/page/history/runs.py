@@ -25,12 +25,13 @@ _OVERHEAD: Final = 400  # approximate bytes of a run beside the message, with th
 class ReceivedRuns(msgspec.Struct, frozen=True, gc=False):
     """Runs that were received together.
 
-    - `at`: when. `count`: of the runs.
+    - `at`: when. `count`: of the runs. `failed`: how many of them failed.
     - `size`: bytes of the message, all of which they keep in memory.
     """
 
     runs: msgspec.Raw
     count: int
+    failed: int
     at: float
     size: int
 
@@ -93,6 +94,20 @@ class Runs:
             new -= batch.count
         found = [run for batch in batches for run in decode_runs(batch.runs)]
         return found[-new:] if new < 0 else found
+
+    def newest(self, added: int, most: int) -> list[Ran]:
+        """Of the runs that were added after the first `added`, return the newest, those that failed before others."""
+        new, failed, others = self.added - added, list[Ran](), list[Ran]()
+        for batch in reversed(self._ring):
+            if new <= 0:
+                break
+            if batch.failed or len(others) < most:  # under load, most batches are not decoded
+                runs = decode_runs(batch.runs)[-new:]
+                failed += [run for run in reversed(runs) if run.has_failed]
+                others += [run for run in reversed(runs) if not run.has_failed]
+            new -= batch.count
+        chosen = failed[:most]
+        return sorted([*chosen, *others[: most - len(chosen)]], key=lambda each: each.at)
 
     def between(self, since: float, until: float) -> Iterator[Ran]:
         return (run for batch in self._ring for run in decode_runs(batch.runs) if since <= run.at < until)

@@ -20,7 +20,6 @@ from ostinato.page.facts import Alarm, Batch, ControllerStats, Count, Write, kin
 from ostinato.page.history.authors import COMPONENTS
 from ostinato.page.history.change import Change
 from ostinato.page.history.history import History
-from ostinato.page.reporting.reports import Ran
 from ostinato.world import Clock
 
 TICK: Final = 0.25  # seconds between two batches
@@ -129,7 +128,7 @@ class Stream:
     def _next(self) -> Batch | None:
         history, now = self._history, self._clock.wall()
         changes = [each for each in history.changes.after(self._last_change) if each.at <= now - SETTLED]
-        runs = history.runs.after(self._runs_sent)
+        runs = history.runs.newest(self._runs_sent, MAX_RUNS)
         self._runs_sent = history.runs.added
         if changes:
             self._last_change = changes[-1].number
@@ -152,7 +151,7 @@ class Stream:
         return Batch(
             at=now,
             writes=writes,
-            reconciles=[each.reconcile() for each in _chosen(runs)],
+            reconciles=[each.reconcile() for each in runs],
             controllers=controllers,
             alarms=alarms,
             dropped=len(changes) - len(writes),
@@ -174,15 +173,6 @@ def _sent(changes: Sequence[Change], history: History) -> tuple[list[Write], lis
         return [each.shown() for each in sent], []
     decoded = {each.number for each in [each for each in sent if not each.run][-MAX_DECODED:]}
     return [each.shown() if each.number in decoded else each.outlined() for each in sent], _counts(left_out, history)
-
-
-def _chosen(runs: list[Ran]) -> list[Ran]:
-    """Return the runs of a batch: the newest, those that failed before others."""
-    if len(runs) <= MAX_RUNS:
-        return runs
-    failed = [each for each in runs if each.has_failed][-MAX_RUNS:]
-    others = [each for each in runs if not each.has_failed]
-    return sorted([*failed, *others[len(others) + len(failed) - MAX_RUNS :]], key=lambda each: each.at)
 
 
 def _counts(changes: Sequence[Change], history: History) -> list[Count]:

@@ -46,6 +46,23 @@ def test_new_runs_are_those_after_a_number() -> None:
     assert [each.name().id for each in runs.between(1.5, 2.5)] == ["run-3", "run-4"]
 
 
+def test_of_many_new_runs_failed_ones_are_chosen_before_the_newest() -> None:
+    runs = Runs()
+    runs.add(ran((0.0, run(0)), (0.5, run(1)), result="error"))
+    runs.add(ran((1.0, run(2)), (1.5, run(3))))
+    runs.add(ran((2.0, run(4)), (2.5, run(5)), (3.0, run(6))))
+
+    def newest(added: int, most: int) -> list[str]:
+        return [each.name().id for each in runs.newest(added, most)]
+
+    assert newest(0, 10) == [f"run-{number}" for number in range(7)]
+    assert newest(0, 4) == ["run-0", "run-1", "run-5", "run-6"]
+    assert newest(1, 3) == ["run-1", "run-5", "run-6"]
+    assert newest(0, 1) == ["run-1"]
+    assert newest(3, 4) == ["run-3", "run-4", "run-5", "run-6"]
+    assert newest(7, 4) == []
+
+
 def test_old_runs_are_dropped() -> None:
     runs = Runs(max_age=10.0)
     runs.add(ran((1.0, run(1))))
