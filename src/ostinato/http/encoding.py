@@ -61,6 +61,11 @@ def chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
+def chunk_parts(data: bytes) -> tuple[bytes, bytes, bytes]:
+    """Like `chunk`, in parts, to be written one after another: long data need not be copied."""
+    return b"%x\r\n" % len(data), data, b"\r\n"
+
+
 def date_line(moment: datetime) -> bytes:
     return (
         f"Date: {_DAYS[moment.weekday()]}, {moment.day:02} {_MONTHS[moment.month - 1]} {moment.year:04} "

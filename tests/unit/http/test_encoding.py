@@ -1,4 +1,4 @@
-"""Encoded heads."""
+"""Encoded heads and chunks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ostinato.http.encoding import clean, clean_target, date_line, request_head
+from ostinato.http.encoding import chunk, chunk_parts, clean, clean_target, date_line, request_head
 from ostinato.http.request import parse_head
 from ostinato.http.status import status_line
 
@@ -55,3 +55,10 @@ def test_status_and_date_are_those_of_go() -> None:
     assert status_line(413) == "HTTP/1.1 413 Request Entity Too Large"
     assert status_line(599) == "HTTP/1.1 599 Status"
     assert date_line(datetime(2026, 1, 4, 5, 6, 7, tzinfo=UTC)) == b"Date: Sun, 04 Jan 2026 05:06:07 GMT\r\n"
+
+
+@pytest.mark.parametrize("data", [b"a", b"\r\n" * 10, b"x" * 70_000])
+def test_a_chunk_in_parts_is_the_same_chunk(data: bytes) -> None:
+    parts = chunk_parts(data)
+    assert b"".join(parts) == chunk(data) == f"{len(data):x}".encode() + b"\r\n" + data + b"\r\n"
+    assert parts[1] is data

@@ -76,7 +76,7 @@ class _Requests(msgspec.Struct, frozen=True, gc=False):
     memory: float = 0.0
 
 
-# Only these fields are decoded, in a tenth of the time of the whole object.
+# Only these fields are decoded, and no metadata, in a tenth of the time of the whole object.
 
 
 class _Resources(msgspec.Struct, frozen=True):
@@ -126,7 +126,8 @@ _decode_node = msgspec.json.Decoder(_Node).decode
 
 
 def _requests(entry: Entry) -> _Requests:
-    pod = _decode_pod(entry.data)
+    content = entry.content  # begins with a comma, if there is any
+    pod = _decode_pod(b"{" + content[1:]) if content[:1] == b"," else _Pod()
     if not pod.spec.node_name or pod.status.phase in _ENDED:
         return _Requests()
     requests = [(each.resources or _Resources()).requests or {} for each in pod.spec.containers or ()]

@@ -13,7 +13,7 @@ import zlib
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
-from ostinato.http.encoding import LAST_CHUNK, chunk
+from ostinato.http.encoding import LAST_CHUNK, chunk, chunk_parts
 from ostinato.http.request import RequestHead
 from ostinato.server.http.closed import CLOSED
 from ostinato.server.http.head import head_lines
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 PIECE_BYTES = 1 << 16  # bytes written at a time
 MIN_COMPRESSED = 128 * 1024  # bytes of a response above which it is compressed, if the client accepts gzip
+_COPIED = 16 * 1024  # bytes below which a copy of a chunk costs less than two more writes
 REQUEST_TIMEOUT = 60.0  # seconds for a response that is not a stream, and for the client to read what was written
 
 _WITHOUT_BODY = frozenset({204, 304})
@@ -144,7 +145,8 @@ class ResponseWriter(asyncio.BufferedProtocol):
         try:
             async for data in answer.chunks:
                 if data:
-                    self._transport.write(chunk(data) if chunked else data)
+                    for part in _framed(data) if chunked else (data,):
+                        self._transport.write(part)
                 if self._writable is not None:
                     await self._writable
         except asyncio.CancelledError:  # the client disconnected, or the server stops
@@ -159,6 +161,11 @@ class ResponseWriter(asyncio.BufferedProtocol):
             return False
         self._transport.write(chunk(data))
         return True
+
+
+def _framed(data: bytes) -> tuple[bytes, ...]:
+    """A chunk: short ones in one part, as each part is a write."""
+    return (chunk(data),) if len(data) < _COPIED else chunk_parts(data)
 
 
 def _accepts_gzip(head: RequestHead, answer: Response) -> bool:
