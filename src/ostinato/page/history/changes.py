@@ -38,7 +38,7 @@ Object = tuple[str, str, str, str]
 """Group, kind, namespace and name."""
 
 
-class _Claim(msgspec.Struct, frozen=True):
+class _Claim(msgspec.Struct, frozen=True, gc=False):
     at: float
     wrote: Wrote
 
