@@ -20,6 +20,7 @@ from ostinato.page.facts import Alarm, Batch, ControllerStats, Count, Write, kin
 from ostinato.page.history.authors import COMPONENTS
 from ostinato.page.history.change import Change
 from ostinato.page.history.history import History
+from ostinato.page.reporting.reporter import LOADED_INTERVAL
 from ostinato.world import Clock
 
 TICK: Final = 0.25  # seconds between two batches
@@ -27,7 +28,7 @@ MAX_WRITES: Final = 40  # in a batch
 MAX_DECODED: Final = 25  # of them: decoding takes time that a busy plane needs
 MAX_RUNS: Final = 20  # in a batch
 MAX_SUBSCRIBERS: Final = 16
-SETTLED: Final = 0.35  # seconds until the report of a run has arrived
+SETTLED: Final = LOADED_INTERVAL  # seconds until the report of a run has arrived
 _BEHIND: Final = 20  # batches that a page may be behind
 _HEARTBEAT: Final = 15.0  # seconds without a batch
 _VIEWED: Final = 30.0  # seconds for which a command is taken to ask again

@@ -43,6 +43,8 @@ from ostinato.page.reporting.reports import (
 from ostinato.world import Clock
 
 INTERVAL: Final = 0.15  # seconds between two batches
+LOADED_INTERVAL: Final = 0.35  # seconds after a batch of many: the receiver takes less time for larger batches
+_MANY: Final = 200  # reports in a batch
 _SAMPLE: Final = 1.0  # seconds between two samples of the statistics
 _MAX_REPORTS: Final = 4_000  # of a kind, collected between two batches
 _MAX_ERROR: Final = 1_000  # characters
@@ -159,9 +161,11 @@ class Reporter:
 
     async def run(self, deliver: Deliver) -> None:
         """Deliver batches until cancelled."""
+        count = 0
         while True:
-            await self._clock.sleep(INTERVAL)
+            await self._clock.sleep(LOADED_INTERVAL if count > _MANY else INTERVAL)
             batch = self.take()
+            count = 0 if batch is None else batch.count
             if batch is None:
                 continue
             try:

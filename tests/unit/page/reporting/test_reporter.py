@@ -263,6 +263,28 @@ def test_statistics_are_sampled_once_a_second() -> None:
     simulated(test)
 
 
+def test_many_reports_are_delivered_less_often() -> None:
+    async def test(world: Simulation, reporter: Reporter) -> None:
+        received: list[tuple[float, int]] = []
+        began = world.clock.monotonic()
+
+        async def deliver(body: bytes) -> bool:
+            received.append((round(world.clock.monotonic() - began, 2), len(runs(decode(body)))))
+            return False
+
+        task = asyncio.get_running_loop().create_task(reporter.run(deliver))
+        for number in range(500):
+            reporter.finished(run(number), DONE)
+            await world.clock.sleep(0.0005)
+        await world.clock.sleep(1)
+        task.cancel()
+        times = [at for at, _ in received]
+        assert times[:2] == [0.15, 0.5]  # 0.35 seconds after a batch of about 300
+        assert sum(count for _, count in received) == 500
+
+    simulated(test)
+
+
 def test_a_lost_page_costs_reports_and_a_new_one_learns_the_watched_kinds() -> None:
     async def test(world: Simulation, reporter: Reporter) -> None:
         received: list[Received] = []
