@@ -19,6 +19,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, TypeVar
 
 from ostinato.http import unix_sockets
@@ -152,26 +153,22 @@ class Listener:
             task = self._loop.create_task(self._begin(accepted, address[0]), name="handshake")
             self._accepted.add(task)
             self._handshakes.add(address[0], task)
-            task.add_done_callback(lambda done, at=address[0]: self._begun(at, done))  # type: ignore[misc]
+            task.add_done_callback(partial(self._begun, accepted, address[0]))
 
     async def _begin(self, accepted: socket.socket, address: str) -> None:
         """Run the handshake, and hand the connection to its protocol. A failed handshake closes the connection."""
-        try:
-            with contextlib.suppress(OSError, TimeoutError):  # SSLError is one
-                if self._context is not None:
-                    async with self._clock.timeout(HANDSHAKE_TIMEOUT):
-                        await self._take_turn(accepted, address)
-                await self._loop.connect_accepted_socket(
-                    self._make,
-                    accepted,
-                    ssl=self._context,
-                    ssl_handshake_timeout=HANDSHAKE_TIMEOUT if self._context is not None else None,
-                    ssl_shutdown_timeout=SHUTDOWN_TIMEOUT if self._context is not None else None,
-                )
-                return
-        except asyncio.CancelledError:
-            accepted.close()
-            raise
+        with contextlib.suppress(OSError, TimeoutError):  # SSLError is one
+            if self._context is not None:
+                async with self._clock.timeout(HANDSHAKE_TIMEOUT):
+                    await self._take_turn(accepted, address)
+            await self._loop.connect_accepted_socket(
+                self._make,
+                accepted,
+                ssl=self._context,
+                ssl_handshake_timeout=HANDSHAKE_TIMEOUT if self._context is not None else None,
+                ssl_shutdown_timeout=SHUTDOWN_TIMEOUT if self._context is not None else None,
+            )
+            return
         accepted.close()
 
     async def _take_turn(self, accepted: socket.socket, address: str) -> None:
@@ -188,7 +185,9 @@ class Listener:
             await self._turns.gate(line)
         self._turns.charge(line, HANDSHAKE_COST)
 
-    def _begun(self, address: str, task: asyncio.Task[None]) -> None:
+    def _begun(self, accepted: socket.socket, address: str, task: asyncio.Task[None]) -> None:
+        if task.cancelled():  # perhaps before it began
+            accepted.close()
         self._accepted.discard(task)
         self._handshakes.discard(address, task)
         if not task.cancelled() and (error := task.exception()) is not None:

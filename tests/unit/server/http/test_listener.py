@@ -7,6 +7,7 @@ import contextlib
 import errno
 import gc
 import logging
+import socket
 import ssl
 import weakref
 from collections.abc import Awaitable, Callable
@@ -138,6 +139,26 @@ def test_without_file_descriptors_the_listener_pauses_and_resumes(caplog: pytest
         writer.close()
         made.close()
         assert reader is not None
+        world.executor.close()
+
+    asyncio.run(main())
+
+
+def test_a_connection_that_was_accepted_just_before_the_end_is_closed() -> None:
+    """Its task is cancelled before it begins."""
+
+    async def main() -> None:
+        world = World.real(workers=1)
+        made = Listener(asyncio.Protocol, None, world.clock, Turns(world.clock.monotonic))
+        await made.bind("127.0.0.1", 0)
+        made.listen()
+        with socket.create_connection(("127.0.0.1", made.port)) as client:
+            client.settimeout(10)
+            made._accept(made._sockets[0])
+            made.close()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert client.recv(1) == b""
         world.executor.close()
 
     asyncio.run(main())

@@ -101,30 +101,35 @@ class DnsTcpListener:
         if len(self._connections) >= _MAX_CONNECTIONS:
             writer.transport.abort()
             return
-        _start(self._connections, self._serve(reader, writer))
+        task = _start(self._connections, self._serve(reader, writer))
+        task.add_done_callback(lambda _: writer.transport.abort())  # it may have been cancelled before it began
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            with suppress(OSError, EOFError, MalformedMessage):  # OSError includes TimeoutError
-                while True:
-                    async with self._clock.timeout(_IDLE_TIMEOUT):
-                        (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
-                        data = await reader.readexactly(length)
-                    response = self._server.answer(data, tcp=True)
-                    if response is None:
-                        response = await self._server.wait_for_answer(data, tcp=True)
-                    writer.write(_LENGTH.pack(len(response)) + response)
-                    async with self._clock.timeout(_IDLE_TIMEOUT):
-                        await writer.drain()
-        finally:
-            writer.transport.abort() if writer.transport.is_closing() else writer.close()
+        with suppress(OSError, EOFError, MalformedMessage):  # OSError includes TimeoutError
+            while True:
+                async with self._clock.timeout(_IDLE_TIMEOUT):
+                    (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+                    data = await reader.readexactly(length)
+                response = self._server.answer(data, tcp=True)
+                if response is None:
+                    response = await self._server.wait_for_answer(data, tcp=True)
+                if writer.is_closing():  # lost meanwhile: uvloop raises RuntimeError for a write
+                    return
+                writer.write(_LENGTH.pack(len(response)) + response)
+                async with self._clock.timeout(_IDLE_TIMEOUT):
+                    await writer.drain()
+        writer.close()
+        with suppress(OSError):
+            async with self._clock.timeout(_IDLE_TIMEOUT):
+                await writer.wait_closed()
 
 
-def _start(tasks: set[asyncio.Task[None]], work: Any) -> None:  # Any: a coroutine
+def _start(tasks: set[asyncio.Task[None]], work: Any) -> asyncio.Task[None]:  # Any: a coroutine
     task = asyncio.get_running_loop().create_task(work)
     tasks.add(task)
     task.add_done_callback(tasks.discard)
     task.add_done_callback(_report)
+    return task
 
 
 def _report(task: asyncio.Task[None]) -> None:

@@ -14,6 +14,7 @@ import resource
 import socket
 import struct
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from ostinato.plane.network.services.balancer import Balancer
@@ -83,36 +84,35 @@ class TcpListener:
             return
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._tasks.add(task)
-        task.add_done_callback(self._finished)
+        task.add_done_callback(partial(self._finished, writer))
 
-    def _finished(self, task: asyncio.Task[None]) -> None:
+    def _finished(self, writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
+        _reset(writer)  # unless it is closed: the task may have been cancelled before it began
         self._tasks.discard(task)
         self._limit.release()
         if not task.cancelled() and (error := task.exception()) is not None:
             _logger.error("connection failed error=%s", error, exc_info=error)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            backend = await self._connect(str((writer.get_extra_info("peername") or [""])[0]))
-        except asyncio.CancelledError:
-            _reset(writer)
-            raise
+        backend = await self._connect(str((writer.get_extra_info("peername") or [""])[0]))
         if backend is None:
-            _reset(writer)
             return
-        for each in (writer, backend[1]):
+        both = (writer, backend[1])
+        for each in both:
             _set_option(each, socket.SO_KEEPALIVE, 1)
-        ended = False
         try:
             async with asyncio.TaskGroup() as relays:
                 relays.create_task(_relay(reader, backend[1]))
                 relays.create_task(_relay(backend[0], writer))
-            ended = True
+            for each in both:
+                each.close()
+            for each in both:  # what was written is sent first
+                await each.wait_closed()
         except* OSError:  # one side failed: reset the other
             pass
         finally:
-            for each in (writer, backend[1]):
-                each.close() if ended else _reset(each)
+            for each in both:
+                _reset(each)
 
     async def _connect(self, client: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
         """Connect to the first backend that accepts; None if none does."""

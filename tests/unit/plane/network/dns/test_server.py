@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import dns.message
@@ -14,6 +14,7 @@ import dns.rrset
 import pytest
 from tests.unit.plane.network.dns.test_zone import SERVICES, SVC, Objects, service
 
+from ostinato.manager.running import loop_factory
 from ostinato.plane.network.dns.listeners import DnsTcpListener, DnsUdpListener
 from ostinato.plane.network.dns.server import DnsServer
 from ostinato.plane.network.dns.upstream import Upstream
@@ -172,6 +173,78 @@ def test_queries_of_one_connection_are_answered_in_turn() -> None:
             assert [each.rcode() for each in found] == [dns.rcode.NOERROR, dns.rcode.NXDOMAIN, dns.rcode.NOERROR]
 
     asyncio.run(scenario())
+
+
+class SlowServer:
+    """Answers when it may."""
+
+    def __init__(self) -> None:
+        self.may, self.waited = asyncio.Event(), asyncio.Event()
+
+    def answer(self, data: bytes, *, tcp: bool) -> bytes | None:
+        return None
+
+    async def wait_for_answer(self, data: bytes, *, tcp: bool) -> bytes:
+        self.waited.set()
+        await self.may.wait()
+        return b"answer"
+
+
+class EndingAtOnce(DnsTcpListener):
+    """Ends before the task of a connection has begun."""
+
+    ending: asyncio.Task[None] | None = None
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.ending = asyncio.get_running_loop().create_task(self.end())
+        super()._accept(reader, writer)
+
+
+def over_tcp(
+    kind: type[DnsTcpListener], scenario: Callable[[DnsTcpListener, SlowServer, socket.socket], Awaitable[None]]
+) -> None:
+    """Run with a connection to a listener that has a slow server. On uvloop, if it is installed."""
+
+    async def main() -> None:
+        world, server, bound = World.real(), SlowServer(), socket.create_server(("127.0.0.1", 0))
+        bound.settimeout(0)
+        listener = kind(server, world.clock)  # type: ignore[arg-type]
+        with socket.create_connection(bound.getsockname()) as client:
+            client.settimeout(0)
+            await listener.open(bound)
+            try:
+                async with asyncio.timeout(20):
+                    await scenario(listener, server, client)
+            finally:
+                await listener.end()
+                world.executor.close()
+
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(main())
+
+
+def test_a_connection_that_was_accepted_just_before_the_end_is_closed() -> None:
+    async def scenario(listener: DnsTcpListener, _: SlowServer, client: socket.socket) -> None:
+        assert await asyncio.get_running_loop().sock_recv(client, 100) == b""
+        assert isinstance(listener, EndingAtOnce)
+        assert listener.ending is not None
+        await listener.ending
+
+    over_tcp(EndingAtOnce, scenario)
+
+
+def test_a_client_that_leaves_before_the_answer_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(listener: DnsTcpListener, server: SlowServer, client: socket.socket) -> None:
+        client.send(b"\x00\x05query")
+        await server.waited.wait()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+        await asyncio.sleep(0.05)  # until the listener knows
+        server.may.set()
+        await asyncio.sleep(0.05)
+
+    over_tcp(DnsTcpListener, scenario)
+    assert caplog.records == []
 
 
 def test_nothing_is_said_to_be_missing_before_all_objects_are_known(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,9 @@ import asyncio
 import random
 import socket
 import struct
-from contextlib import suppress
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import closing, suppress
 from typing import Any
 
 import pytest
@@ -32,9 +34,12 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         if way == 2:
             while data := await reader.read(1000):
                 writer.write(data)
-        writer.close()
     except OSError:
         pass
+    finally:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
 
 
 async def visit(port: int) -> None:
@@ -63,26 +68,133 @@ async def visit(port: int) -> None:
                 await writer.wait_closed()
 
 
-def test_lost_connections_are_no_errors(caplog: pytest.LogCaptureFixture) -> None:
-    failures: list[Any] = []
+class Backends:
+    """Backends that serve with a function. They end with their connections: an event loop must be left with none."""
 
-    async def scenario() -> None:
+    def __init__(self, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]) -> None:
+        self._serve = serve
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def listen(self) -> BackendSet:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        return BackendSet((Backend("127.0.0.1", self._server.sockets[0].getsockname()[1]),))
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        await self._serve(reader, writer)
+        self._tasks.discard(task)
+
+    async def end(self) -> None:
+        self._server.close()
+        async with asyncio.timeout(30):
+            while self._tasks:  # noqa: ASYNC110 - there is no event for it
+                await asyncio.sleep(0.01)
+
+
+Scenario = Callable[[TcpListener, int], Awaitable[None]]
+
+
+def relay(
+    scenario: Scenario,
+    limit: ConnectionLimit | None = None,
+    serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]] = serve,
+) -> list[dict[str, Any]]:
+    """Run with a relay on a port, on uvloop. Returns what the event loop had to report."""
+    failures: list[dict[str, Any]] = []
+
+    async def main() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
         world = World.real()
-        backend = await asyncio.start_server(serve, "127.0.0.1", 0)
-        backends = BackendSet((Backend("127.0.0.1", backend.sockets[0].getsockname()[1]),))
-        listener = TcpListener(world.clock, Balancer(world, backends), ConnectionLimit(500))
+        backends = Backends(serve)
+        listener = TcpListener(world.clock, Balancer(world, await backends.listen()), limit or ConnectionLimit(500))
         bound = socket.create_server(("127.0.0.1", 0))
-        port = bound.getsockname()[1]
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # of the connections too: they are soon full
         bound.settimeout(0)
+        port = bound.getsockname()[1]
         await listener.open(bound)
-        for _ in range(10):
-            await asyncio.gather(*(visit(port) for _ in range(40)))
-        await listener.end()
-        backend.close()
-        world.executor.close()
+        try:
+            await scenario(listener, port)
+        finally:
+            await listener.end()
+            await backends.end()
+            world.executor.close()
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(scenario())
-    assert failures == []
+        runner.run(main())
+    return failures
+
+
+def test_lost_connections_are_no_errors(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(_: TcpListener, port: int) -> None:
+        for _ in range(10):
+            await asyncio.gather(*(visit(port) for _ in range(40)))
+
+    assert relay(scenario) == []
     assert caplog.records == []
+
+
+def test_a_connection_that_was_accepted_just_before_the_end_is_reset() -> None:
+    """Its task is cancelled before it begins."""
+
+    class EndAtOnce(ConnectionLimit):
+        listener: TcpListener
+        ending: asyncio.Task[None] | None = None
+
+        def acquire(self) -> bool:
+            self.ending = asyncio.get_running_loop().create_task(self.listener.end())
+            return super().acquire()
+
+    limit = EndAtOnce(10)
+
+    async def scenario(listener: TcpListener, port: int) -> None:
+        limit.listener = listener
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        with closing(writer), pytest.raises(ConnectionResetError):
+            await asyncio.wait_for(reader.read(), 10)
+        assert limit.ending is not None
+        await limit.ending
+
+    assert relay(scenario, limit) == []
+
+
+def test_a_connection_counts_until_its_client_has_read_everything() -> None:
+    size = 60_000  # more than the kernel keeps, less than pauses the relay
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"x" * size)
+        writer.close()
+
+    def slow(port: int) -> socket.socket:
+        client = socket.socket()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(("127.0.0.1", port))
+        client.shutdown(socket.SHUT_WR)
+        client.settimeout(0)
+        return client
+
+    async def received(client: socket.socket, least: int = sys.maxsize) -> int:
+        total = 0
+        async with asyncio.timeout(10):
+            while total < least and (data := await asyncio.get_running_loop().sock_recv(client, 1000)):
+                total += len(data)
+        return total
+
+    async def scenario(listener: TcpListener, port: int) -> None:
+        with slow(port) as first:
+            count = await received(first, 1000)
+            await asyncio.sleep(0.2)
+            with slow(port) as second, pytest.raises(ConnectionResetError):
+                await received(second)
+            assert count + await received(first) == size
+        async with asyncio.timeout(10):
+            while True:
+                with slow(port) as third, suppress(ConnectionResetError):
+                    await received(third, 1000)
+                    await listener.end()
+                    with pytest.raises(ConnectionResetError):
+                        await received(third)
+                    return
+
+    assert relay(scenario, ConnectionLimit(1), answer) == []
