@@ -15,6 +15,7 @@ class InProcessWebSocket:
     def __init__(self, answer: Upgrade) -> None:
         self.protocol = answer.subprotocol
         self._to_server, self._to_client = Inbox(), Inbox()
+        self._waiting: Upgrade | None = answer  # not served yet
         self._serving = asyncio.get_running_loop().create_task(self._serve(answer))
 
     async def send(self, message: bytes) -> None:
@@ -30,8 +31,12 @@ class InProcessWebSocket:
         self._serving.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._serving
+        if self._waiting is not None:  # cancelled before it began
+            waiting, self._waiting = self._waiting, None
+            await discard(waiting)
 
     async def _serve(self, answer: Upgrade) -> None:
+        self._waiting = None
         try:
             await answer.serve(_ServerSocket(self._to_server, self._to_client))
         finally:

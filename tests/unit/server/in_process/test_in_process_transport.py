@@ -19,8 +19,10 @@ from ostinato.client.transport.protocol import (
 from ostinato.client.transport.protocol import Request as Asked
 from ostinato.server.core import Server
 from ostinato.server.flow.turns import Turns
+from ostinato.server.in_process.socket import InProcessWebSocket
 from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.request import Request, Response, Stream
+from ostinato.streams.upgrade import Socket, Upgrade
 from ostinato.world import Simulation
 
 Handler = Callable[[Request], Awaitable[Response | Stream]]
@@ -290,3 +292,19 @@ def test_a_rejected_websocket_has_the_servers_response() -> None:
         assert b"not found" in caught.value.body
 
     _served(play)
+
+
+def test_a_websocket_that_is_closed_at_once_releases_its_resources() -> None:
+    """Its task is cancelled before it begins."""
+    released: list[bytes | None] = []
+
+    async def serve(socket: Socket) -> None:
+        released.append(await socket.receive())
+
+    async def main() -> None:
+        socket = InProcessWebSocket(Upgrade(serve, "websocket"))
+        await socket.close()
+        await socket.close()
+
+    asyncio.run(main())
+    assert released == [None]
