@@ -111,8 +111,7 @@ class TcpListener:
         except* OSError:  # one side failed: reset the other
             pass
         finally:
-            for each in both:
-                _reset(each)
+            _reset(backend[1])  # `_finished` resets the client's
 
     async def _connect(self, client: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
         """Connect to the first backend that accepts; None if none does."""
