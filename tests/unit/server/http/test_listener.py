@@ -10,7 +10,7 @@ import logging
 import socket
 import ssl
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -121,25 +121,33 @@ def test_a_connection_without_a_request_ends_before_an_idle_one() -> None:
         assert (wire.closed, silent.closed) == (False, True)
 
 
+@contextlib.asynccontextmanager
+async def listening() -> AsyncIterator[Listener]:
+    world = World.real(workers=1)
+    made = Listener(asyncio.Protocol, None, world.clock, Turns(world.clock.monotonic))
+    await made.bind("127.0.0.1", 0)
+    made.listen()
+    try:
+        yield made
+    finally:
+        made.close()
+        world.executor.close()
+
+
 def test_without_file_descriptors_the_listener_pauses_and_resumes(caplog: pytest.LogCaptureFixture) -> None:
     class Exhausted:
         def accept(self) -> None:
             raise OSError(errno.EMFILE, "Too many open files")
 
     async def main() -> None:
-        world = World.real(workers=1)
-        made = Listener(asyncio.Protocol, None, world.clock, Turns(world.clock.monotonic))
-        await made.bind("127.0.0.1", 0)
-        made.listen()
-        with caplog.at_level(logging.ERROR):
-            made._accept(Exhausted())  # type: ignore[arg-type]
-        assert "cannot accept connections error=Too many open files" in caplog.text
-        reader, writer = await asyncio.open_connection("127.0.0.1", made.port)  # waits in the backlog
-        made._resume()
-        writer.close()
-        made.close()
+        async with listening() as made:
+            with caplog.at_level(logging.ERROR):
+                made._accept(Exhausted())  # type: ignore[arg-type]
+            assert "cannot accept connections error=Too many open files" in caplog.text
+            reader, writer = await asyncio.open_connection("127.0.0.1", made.port)  # waits in the backlog
+            made._resume()
+            writer.close()
         assert reader is not None
-        world.executor.close()
 
     asyncio.run(main())
 
@@ -148,34 +156,24 @@ def test_a_connection_that_was_accepted_just_before_the_end_is_closed() -> None:
     """Its task is cancelled before it begins."""
 
     async def main() -> None:
-        world = World.real(workers=1)
-        made = Listener(asyncio.Protocol, None, world.clock, Turns(world.clock.monotonic))
-        await made.bind("127.0.0.1", 0)
-        made.listen()
-        with socket.create_connection(("127.0.0.1", made.port)) as client:
-            client.settimeout(10)
-            made._accept(made._sockets[0])
-            made.close()
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-            assert client.recv(1) == b""
-        world.executor.close()
+        async with listening() as made:
+            with socket.create_connection(("127.0.0.1", made.port)) as client:
+                client.settimeout(10)
+                made._accept(made._sockets[0])
+                made.close()
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                assert client.recv(1) == b""
 
     asyncio.run(main())
 
 
 def test_a_port_that_is_taken_is_an_error() -> None:
     async def main() -> None:
-        world = World.real(workers=1)
-        one = Listener(asyncio.Protocol, None, world.clock, Turns(world.clock.monotonic))
-        await one.bind("127.0.0.1", 0)
-        one.listen()
-        with pytest.raises(OSError, match="ddress already in use"):
-            await Listener(asyncio.Protocol, None, world.clock, Turns(world.clock.monotonic)).bind(
-                "127.0.0.1", one.port
-            )
-        one.close()
-        world.executor.close()
+        async with listening() as one:
+            other = Listener(asyncio.Protocol, None, one._clock, Turns(one._clock.monotonic))
+            with pytest.raises(OSError, match="ddress already in use"):
+                await other.bind("127.0.0.1", one.port)
 
     asyncio.run(main())
 

@@ -68,12 +68,16 @@ async def visit(port: int) -> None:
                 await writer.wait_closed()
 
 
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+Scenario = Callable[[TcpListener, int], Awaitable[None]]
+
+
 class Backends:
     """Backends that serve with a function. They end with their connections: an event loop must be left with none."""
 
-    def __init__(self, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]) -> None:
+    def __init__(self, serve: Serve) -> None:
         self._serve = serve
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     async def listen(self) -> BackendSet:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
@@ -83,23 +87,19 @@ class Backends:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         await self._serve(reader, writer)
-        self._tasks.discard(task)
 
     async def end(self) -> None:
         self._server.close()
-        async with asyncio.timeout(30):
-            while self._tasks:  # noqa: ASYNC110 - there is no event for it
-                await asyncio.sleep(0.01)
-
-
-Scenario = Callable[[TcpListener, int], Awaitable[None]]
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=30)
 
 
 def relay(
     scenario: Scenario,
     limit: ConnectionLimit | None = None,
-    serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]] = serve,
+    serve: Serve = serve,
 ) -> list[dict[str, Any]]:
     """Run with a relay on a port, on uvloop. Returns what the event loop had to report."""
     failures: list[dict[str, Any]] = []
